@@ -133,6 +133,7 @@ struct Spec {
     // and the order of the buffers of all threads is that of the program.
     std::uint32_t slice;
     char allocation_functions[kMostNames];
+    char hidden_features[kMostNames];  // for tests of the driver: --hide, as it was given
 };
 
 // Lines of such a cache.

@@ -1,5 +1,6 @@
 // The x86-64 levels: what CPUID answers at each, and which processors can have them.
 #include "framework/driver/native/processor/cpu_levels.h"
+#include "framework/driver/native/processor/shown_processor.h"
 
 #include <doctest/doctest.h>
 #include <cstring>
@@ -17,31 +18,37 @@ constexpr CpuLevel kLevels[] = {CpuLevel::kV2, CpuLevel::kV3, CpuLevel::kV4};
 constexpr std::uint32_t kExtended = 0x80000000;
 
 // Where AVX-512 lies on Intel's processors and, without the gap that MPX left, on AMD's.
+constexpr CpuidAnswer kAvx{256, 576, 0, 0};
 CpuidAnswer intel(std::uint32_t leaf, std::uint32_t subleaf) {
+    if (leaf == 0) return {0xd, 0, 0, 0};
     if (leaf != 0xd) return {};
+    if (subleaf == 0) return {0xff, 2688, 2688, 0};
+    if (subleaf == 2) return kAvx;
     if (subleaf == 5) return {64, 1088, 0, 0};
     if (subleaf == 6) return {512, 1152, 0, 0};
     return subleaf == 7 ? CpuidAnswer{1024, 1664, 0, 0} : CpuidAnswer{};
 }
 CpuidAnswer amd(std::uint32_t leaf, std::uint32_t subleaf) {
+    if (leaf == 0) return {0xd, 0, 0, 0};
     if (leaf != 0xd) return {};
+    if (subleaf == 0) return {0xe7, 2432, 2432, 0};
+    if (subleaf == 2) return kAvx;
     if (subleaf == 5) return {64, 832, 0, 0};
     if (subleaf == 6) return {512, 896, 0, 0};
     return subleaf == 7 ? CpuidAnswer{1024, 1408, 0, 0} : CpuidAnswer{};
 }
 
+ShownProcessor at(CpuLevel level, const Cpuid& processor, Components xcr0 = 0xff) {
+    return {{.cpuid = processor, .xcr0 = xcr0}, level};
+}
+
 CpuidAnswer ask(CpuLevel level, std::uint32_t leaf, std::uint32_t subleaf = 0) {
-    return level_cpuid(level, leaf, subleaf, intel);
+    return at(level, intel).cpuid(leaf, subleaf);
 }
 
 // Processors that are just of a level.
-template <CpuLevel level>
-CpuidAnswer processor_of(std::uint32_t leaf, std::uint32_t subleaf) {
-    return level_cpuid(level, leaf, subleaf, intel);
-}
-
-bool operator==(const CpuidAnswer& a, const CpuidAnswer& b) {
-    return std::memcmp(&a, &b, sizeof a) == 0;
+Cpuid processor_of(CpuLevel level) {
+    return [level](std::uint32_t leaf, std::uint32_t subleaf) { return ask(level, leaf, subleaf); };
 }
 
 }  // namespace
@@ -72,8 +79,8 @@ TEST_CASE("a level has the features of the psABI's list") {
         CHECK(ask(level, 7).ecx == 0);
         CHECK(ask(level, 7).edx == 0);
         CHECK(ask(level, 7, 1) == CpuidAnswer{});
-        CHECK(capabilities(level).hwcap == 0x17888111);
-        CHECK(capabilities(level).hwcap2 == 0);
+        CHECK(at(level, intel).hwcap() == 0x17888111);
+        CHECK(at(level, intel).hwcap2() == 0);
     }
 }
 
@@ -99,7 +106,7 @@ TEST_CASE("the vendor, the brand and the caches are the same on every processor"
     }
     CHECK(kib == std::vector<unsigned>{32, 32, 1024, 8192});
     for (std::uint32_t leaf : {0U, 1U, 2U, 4U, 7U, 0xbU, kExtended, kExtended + 6})
-        CHECK(ask(CpuLevel::kV4, leaf) == level_cpuid(CpuLevel::kV4, leaf, 0, amd));
+        CHECK(ask(CpuLevel::kV4, leaf) == at(CpuLevel::kV4, amd).cpuid(leaf, 0));
 }
 
 TEST_CASE("threads end where the topology says") {
@@ -124,38 +131,38 @@ TEST_CASE("the state components fit what XGETBV says") {
     CHECK(ask(CpuLevel::kV4, 0xd, 9) == CpuidAnswer{});
     CHECK(ask(CpuLevel::kV4, 0xd, 40) == CpuidAnswer{});
     CHECK(ask(CpuLevel::kV4, 0xd) == CpuidAnswer{0xe7, 2688, 2688, 0});
-    CHECK(level_cpuid(CpuLevel::kV4, 0xd, 0, amd) == ask(CpuLevel::kV4, 0xd));
-    CHECK(level_cpuid(CpuLevel::kV4, 0xd, 7, amd) == CpuidAnswer{1024, 1408, 0, 0});
+    CHECK(at(CpuLevel::kV4, amd).cpuid(0xd, 0) == ask(CpuLevel::kV4, 0xd));
+    CHECK(at(CpuLevel::kV4, amd).cpuid(0xd, 7) == CpuidAnswer{1024, 1408, 0, 0});
     // Compacted, as glibc uses it, they take the same room everywhere.
     CHECK(ask(CpuLevel::kV4, 0xd, 1) == CpuidAnswer{6, 2432, 0, 0});
-    CHECK(level_cpuid(CpuLevel::kV4, 0xd, 1, amd) == ask(CpuLevel::kV4, 0xd, 1));
+    CHECK(at(CpuLevel::kV4, amd).cpuid(0xd, 1) == ask(CpuLevel::kV4, 0xd, 1));
 }
 
 TEST_CASE("frames of signals take the room that CPUID says") {
-    CHECK(state_area_bytes(CpuLevel::kV2, 3, intel) == 576);
-    CHECK(state_area_bytes(CpuLevel::kV3, 7, amd) == 832);
-    CHECK(state_area_bytes(CpuLevel::kV4, 0xe7, intel) == 2688);
-    CHECK(state_area_bytes(CpuLevel::kV4, 0xe7, amd) == 2688);
-    CHECK(state_area_bytes(CpuLevel::kHost, 0xe7, intel) == 2688);
-    CHECK(state_area_bytes(CpuLevel::kHost, 0xe7, amd) == 2432);
+    for (const Cpuid& processor : {Cpuid(intel), Cpuid(amd)}) {
+        CHECK(at(CpuLevel::kV2, processor).frame_bytes() == 512);
+        CHECK(at(CpuLevel::kV2, processor).signal_stack() == 1440);
+        CHECK(at(CpuLevel::kV3, processor).frame_bytes() == 832);
+        CHECK(at(CpuLevel::kV3, processor).signal_stack() == 1776);
+        CHECK(at(CpuLevel::kV4, processor).frame_bytes() == 2688);
+        CHECK(at(CpuLevel::kV4, processor).signal_stack() == 3632);
+    }
 }
 
 TEST_CASE("a processor can have its level and the ones below") {
-    const Cpuid processors[] = {processor_of<CpuLevel::kV2>, processor_of<CpuLevel::kV3>,
-                                processor_of<CpuLevel::kV4>};
-    for (unsigned own = 0; own < 3; ++own)
-        for (unsigned wanted = 0; wanted < 3; ++wanted) {
-            const std::string missing =
-                missing_for(kLevels[wanted], processors[own], level_xcr0(kLevels[own]));
-            CHECK(missing.empty() == (wanted <= own));
-        }
-    CHECK(missing_for(CpuLevel::kV3, processors[0], 3) == "avx");
-    CHECK(missing_for(CpuLevel::kV4, processors[1], 7) == "avx512f");
-    CHECK(missing_for(CpuLevel::kV4, processors[2], 7) ==
+    const auto missing_for = [](CpuLevel wanted, CpuLevel own, Components xcr0) {
+        return at(wanted, processor_of(own), xcr0).missing();
+    };
+    for (const CpuLevel own : kLevels)
+        for (const CpuLevel wanted : kLevels)
+            CHECK(missing_for(wanted, own, level_xcr0(own)).empty() == (wanted <= own));
+    CHECK(missing_for(CpuLevel::kV3, CpuLevel::kV2, 3) == "avx");
+    CHECK(missing_for(CpuLevel::kV4, CpuLevel::kV3, 7) == "avx512f");
+    CHECK(missing_for(CpuLevel::kV4, CpuLevel::kV4, 7) ==
           "AVX-512 state, which the system has not enabled");
-    CHECK(missing_for(CpuLevel::kV3, processors[2], 3) ==
+    CHECK(missing_for(CpuLevel::kV3, CpuLevel::kV4, 3) ==
           "AVX state, which the system has not enabled");
-    CHECK(missing_for(CpuLevel::kHost, processors[0], 3).empty());
+    CHECK(missing_for(CpuLevel::kHost, CpuLevel::kV2, 3).empty());
 }
 
 }  // namespace cpu_levels_test

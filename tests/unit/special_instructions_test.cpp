@@ -394,18 +394,20 @@ TEST_CASE("markers: a phase's name is noted, with where in the trace it begins")
 
 TEST_CASE("cpuid is answered by the level asked for, xgetbv if there is such a register") {
     SpecialInstruction at;
+    const ShownProcessor v2(RealProcessor::own(), trace::CpuLevel::kV2),
+        v4(RealProcessor::own(), trace::CpuLevel::kV4);
     at.gpr(RAX) = 7, at.gpr(RCX) = 0;
-    CHECK(identify(*at.parts.context, at.parts.decoded({"cpuid", {0x0f, 0xa2}}),
-                   trace::CpuLevel::kV2));
+    CHECK(identify(*at.parts.context, at.parts.decoded({"cpuid", {0x0f, 0xa2}}), v2));
     constexpr std::uint64_t kAvx2 = 1 << 5;
     CHECK((at.gpr(RBX) & kAvx2) == 0);
     const Instruction xgetbv = at.parts.decoded({"xgetbv", {0x0f, 0x01, 0xd0}});
     at.gpr(RCX) = 1;
-    CHECK(identify(*at.parts.context, xgetbv, trace::CpuLevel::kV3));
-    constexpr std::uint64_t kAvx = 4;
-    CHECK((at.gpr(RAX) & kAvx) != 0);
+    CHECK(identify(*at.parts.context, xgetbv, v4));
+    CHECK(at.gpr(RAX) == v4.xcr0());
+    const ShownProcessor v3(RealProcessor::own(), trace::CpuLevel::kV3);
+    CHECK_FALSE(identify(*at.parts.context, xgetbv, v3));
     at.gpr(RCX) = 2;
-    CHECK_FALSE(identify(*at.parts.context, xgetbv, trace::CpuLevel::kV3));
+    CHECK_FALSE(identify(*at.parts.context, xgetbv, v4));
 }
 
 TEST_CASE("iretq: takes all from the stack, unless it would go on in another mode") {

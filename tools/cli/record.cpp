@@ -61,7 +61,7 @@ bool is_of_run(std::string_view name) {
 
 bool is_option(std::string_view name) {
     return is_of_run(name) || is_of_points(name) || name == kWarmUp || name == kCapture ||
-           name == "out" || name == "driver" || name == "stress";
+           name == "out" || name == "driver" || name == "stress" || name == "hide";
 }
 
 // Each rank has one of its own.

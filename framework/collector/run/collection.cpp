@@ -122,6 +122,8 @@ void Collection::start_profilers(const Shared* shared) {
     spec_.slice = session_.settings.slice;
     spec_.regions = session_.settings.regions;
     spec_.stress = session_.settings.stress ? 1 : 0;
+    const std::string& hidden = session_.settings.hidden_features;
+    std::copy(hidden.begin(), hidden.end(), spec_.hidden_features);
     spec_.random_addresses = session_.settings.randomize_addresses ? 1 : 0;
     if (session_.settings.threads) {
         spec_.captures |= trace::kCaptureBlockCounts;

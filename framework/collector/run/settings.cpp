@@ -116,6 +116,7 @@ constexpr std::array kCoreOptions{
     CoreOption{"version", "", "show the version"},
     CoreOption{"driver", "PATH", ""},
     CoreOption{"stress", "yes|no", ""},
+    CoreOption{"hide", "FEATURE,...", ""},
 };
 
 const CoreOption* core_option(std::string_view name) {
@@ -411,6 +412,8 @@ void take(CoreSettings& core, const Setting& setting) {
         core.debug_cache = yes_or_no(setting);
     } else if (setting.name == "stress") {
         core.stress = yes_or_no(setting);
+    } else if (setting.name == "hide") {
+        core.hidden_features = setting.value.substr(0, trace::kMostNames - 1);
     } else if (setting.name == "collect-at-start") {
         core.regions.off_at_start = yes_or_no(setting) ? 0 : 1;
     } else if (setting.name == "toggle") {

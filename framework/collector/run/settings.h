@@ -69,7 +69,8 @@ struct CoreSettings {
     bool trace_children = true;
     bool debug_cache = true;
     trace::CpuLevel cpu_level = trace::CpuLevel::kHost;
-    bool stress = false;  // see framework/driver/native/code_cache/stress.h
+    std::string hidden_features;  // Spec::hidden_features
+    bool stress = false;          // see framework/driver/native/code_cache/stress.h
     trace::Regions regions{};
     // Before each burst of --sample, in instructions; none: what the profilers ask for.
     std::optional<std::uint64_t> warm_up;

@@ -1,7 +1,7 @@
 #include "framework/driver/native/load/initial_stack.h"
 
 #include "framework/driver/native/memory/address_space.h"
-#include "framework/driver/native/processor/cpu_levels.h"
+#include "framework/driver/native/processor/shown_processor.h"
 #include "framework/trace/segment_layout.h"
 
 #include <elf.h>
@@ -96,37 +96,37 @@ struct Placed {
 
 // A fixed list: newer kernels know of more entries, and ld.so looks at each. Not in it are those
 // of rseq, which is refused.
-std::vector<std::uint64_t> auxiliary_vector(const LoadedProgram& program, trace::CpuLevel level,
-                                            const Placed& placed) {
-    const HardwareCapabilities processor = capabilities(level);
-    const std::uint64_t vdso_type = has_vdso(level) ? AT_SYSINFO_EHDR : AT_IGNORE;
-    return {vdso_type,      program.vdso,
-            AT_MINSIGSTKSZ, processor.signal_stack,
-            AT_HWCAP,       processor.hwcap,
-            AT_PAGESZ,      getauxval(AT_PAGESZ),
-            AT_CLKTCK,      getauxval(AT_CLKTCK),
-            AT_PHDR,        program.program_headers,
-            AT_PHENT,       sizeof(Elf64_Phdr),
-            AT_PHNUM,       program.header_count,
-            AT_BASE,        program.interpreter_base,
-            AT_FLAGS,       0,
-            AT_ENTRY,       program.entry,
-            AT_UID,         getauxval(AT_UID),
-            AT_EUID,        getauxval(AT_EUID),
-            AT_GID,         getauxval(AT_GID),
-            AT_EGID,        getauxval(AT_EGID),
-            AT_SECURE,      getauxval(AT_SECURE),
-            AT_RANDOM,      placed.random,
-            AT_HWCAP2,      processor.hwcap2,
-            AT_EXECFN,      placed.file_name,
-            AT_PLATFORM,    placed.platform,
-            AT_NULL,        0};
+std::vector<std::uint64_t> auxiliary_vector(const LoadedProgram& program, const Placed& placed) {
+    const ShownProcessor& processor = shown_processor();
+    const std::uint64_t vdso_type = processor.has_vdso() ? AT_SYSINFO_EHDR : AT_IGNORE;
+    const std::uint64_t frame_type = processor.signal_stack() != 0 ? AT_MINSIGSTKSZ : AT_IGNORE;
+    return {vdso_type,   program.vdso,
+            frame_type,  processor.signal_stack(),
+            AT_HWCAP,    processor.hwcap(),
+            AT_PAGESZ,   getauxval(AT_PAGESZ),
+            AT_CLKTCK,   getauxval(AT_CLKTCK),
+            AT_PHDR,     program.program_headers,
+            AT_PHENT,    sizeof(Elf64_Phdr),
+            AT_PHNUM,    program.header_count,
+            AT_BASE,     program.interpreter_base,
+            AT_FLAGS,    0,
+            AT_ENTRY,    program.entry,
+            AT_UID,      getauxval(AT_UID),
+            AT_EUID,     getauxval(AT_EUID),
+            AT_GID,      getauxval(AT_GID),
+            AT_EGID,     getauxval(AT_EGID),
+            AT_SECURE,   getauxval(AT_SECURE),
+            AT_RANDOM,   placed.random,
+            AT_HWCAP2,   processor.hwcap2(),
+            AT_EXECFN,   placed.file_name,
+            AT_PLATFORM, placed.platform,
+            AT_NULL,     0};
 }
 
 }  // namespace
 
-std::uint64_t build_stack(LoadedProgram& program, trace::CpuLevel level,
-                          const std::vector<std::string>& argv, char** environment) {
+std::uint64_t build_stack(LoadedProgram& program, const std::vector<std::string>& argv,
+                          char** environment) {
     const std::uint64_t size = stack_bytes();
     const std::uint64_t top = map_stack(size);
     if (top == 0) return 0;
@@ -155,7 +155,7 @@ std::uint64_t build_stack(LoadedProgram& program, trace::CpuLevel level,
     words.push_back(0);
     words.insert(words.end(), first_variable, addresses.end());
     words.push_back(0);
-    program.auxiliary_vector = auxiliary_vector(program, level, placed);
+    program.auxiliary_vector = auxiliary_vector(program, placed);
     words.insert(words.end(), program.auxiliary_vector.begin(), program.auxiliary_vector.end());
 
     const std::uint64_t needed = stack.used() + words.size() * sizeof words[0];

@@ -12,7 +12,6 @@
 #pragma once
 
 #include "framework/driver/native/load/elf_loader.h"
-#include "framework/trace/cpu_level.h"
 
 #include <cstdint>
 #include <string>
@@ -22,8 +21,8 @@ namespace assay::native {
 
 // Builds the stack as the kernel does, and notes in `program` where it lies and what is on it.
 // Returns its pointer, or 0 if there is no memory.
-std::uint64_t build_stack(LoadedProgram& program, trace::CpuLevel level,
-                          const std::vector<std::string>& argv, char** environment);
+std::uint64_t build_stack(LoadedProgram& program, const std::vector<std::string>& argv,
+                          char** environment);
 // Once the limit of the stack's size (RLIMIT_STACK) has been raised.
 void extend_stack(LoadedProgram& program, MemoryMap& memory);
 

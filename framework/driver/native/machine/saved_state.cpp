@@ -1,6 +1,6 @@
 #include "framework/driver/native/machine/saved_state.h"
 
-#include "framework/driver/native/processor/cpu_levels.h"
+#include "framework/driver/native/processor/shown_processor.h"
 
 #include <algorithm>
 #include <array>
@@ -29,12 +29,7 @@ constexpr std::uint32_t kInitialMxcsr = 0x1f80;
 std::size_t offset_of(Component component) {
     if (component == kX87) return 0;
     if (component == kSse) return kXmm0;
-    static const std::array<std::uint32_t, kPkru + 1> offsets = [] {
-        std::array<std::uint32_t, kPkru + 1> found{};
-        for (std::uint32_t i = kAvx; i < found.size(); ++i) found[i] = processor_cpuid(0xd, i).ebx;
-        return found;
-    }();
-    return offsets[component];
+    return shown_processor().component(component).offset;
 }
 
 std::uint64_t components_in(const unsigned char* area) {
@@ -87,17 +82,8 @@ void reset_state(Context& context) {
     std::memcpy(context.vector_state, &kInitialControl, sizeof kInitialControl);
     std::memcpy(context.vector_state + kMxcsr, &kInitialMxcsr, sizeof kInitialMxcsr);
     if (context.saving != kSavedByFxsave) return;
-    constexpr std::uint64_t kX87AndSse = 3;  // XSTATE_BV, which fxsave leaves alone
+    // XSTATE_BV, which fxsave leaves alone.
     std::memcpy(context.vector_state + kLegacyBytes, &kX87AndSse, sizeof kX87AndSse);
-}
-
-// SDM volume 3, 4.6.2: without OSPKE, as where Linux was started with nopku, the instructions are
-// undefined whatever XCR0 says.
-std::uint64_t usable_pkru() {
-    constexpr std::uint32_t kFeatures = 7, kOsPke = 1U << 4;
-    static const bool usable =
-        processor_cpuid(0, 0).eax >= kFeatures && (processor_cpuid(kFeatures, 0).ecx & kOsPke) != 0;
-    return usable ? processor_xcr0() & kPkruComponent : 0;
 }
 
 std::uint32_t read_pkru() {
@@ -132,9 +118,11 @@ void write_out(const Context& context, unsigned char* out, std::size_t bytes) {
     std::array<unsigned char, sizeof context.vector_state> area;
     std::memcpy(area.data(), context.vector_state, area.size());
     write_out_legacy(area.data());
-    const std::uint64_t present = components_in(area.data());
+    const std::uint64_t present = components_in(area.data()) & context.frame_components;
+    std::memcpy(area.data() + kLegacyBytes, &present, sizeof present);
     for (unsigned component = kAvx; component < kComponents; ++component) {
-        const auto [size, begin, ecx, edx] = processor_cpuid(0xd, component);
+        const auto& [size, begin, is_supervisor, is_aligned, can_be_delayed] =
+            shown_processor().component(component);
         if (!(present >> component & 1) && begin >= kLegacyBytes && begin + size <= area.size())
             std::memset(area.data() + begin, 0, size);
     }

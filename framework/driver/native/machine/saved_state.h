@@ -2,6 +2,7 @@
 #pragma once
 
 #include "framework/driver/native/machine/context.h"
+#include "framework/driver/native/processor/features.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -11,12 +12,9 @@ namespace assay::native {
 // An area of XSAVE without its header is what FXSAVE writes.
 inline constexpr std::size_t kLegacyBytes = 512;
 
-// State component 9, the rights to memory by its protection key (pkeys(7)), which no driver code
-// touches: so it stays in the register while the driver runs, and is not in the area.
-inline constexpr std::uint64_t kPkruComponent = std::uint64_t{1} << 9;
-// The component, or 0 where the system allows no access to the register.
-std::uint64_t usable_pkru();
-// Of the register, where it is usable.
+// PKRU has the rights to memory by its protection key (pkeys(7)). No driver code touches it, so it
+// stays in the register while the driver runs, and is not in the area. These may be called only
+// where ShownProcessor::has_protection_keys().
 std::uint32_t read_pkru();
 void write_pkru(std::uint32_t rights);
 // Where frames of signals have it.

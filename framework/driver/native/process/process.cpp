@@ -7,9 +7,8 @@
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/memory/own_memory.h"
 #include "framework/driver/native/memory/read_file.h"
-#include "framework/driver/native/processor/cpu_levels.h"
+#include "framework/driver/native/processor/shown_processor.h"
 
-#include <cpuid.h>
 #include <elf.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -24,21 +23,6 @@
 
 namespace assay::native {
 namespace {
-
-// x87, SSE, AVX, and the three AVX-512 components (SDM volume 1, 13.1); what of them the system
-// has enabled.
-std::uint64_t enabled_vector_components() {
-    constexpr std::uint64_t kWanted = 0xe7;
-    return processor_xcr0() & kWanted;
-}
-
-// SDM volume 1, 13.2.
-Saving best_saving() {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return kSavedByFxsave;
-    __cpuid_count(0xd, 1, a, b, c, d);
-    return a & 1 ? kSavedIfChanged : kSavedPlainly;
-}
 
 void note_vdso(std::uint64_t base, MemoryMap& memory, TraceTables& trace) {
     if (base == 0) return;
@@ -68,10 +52,8 @@ bool never_began(const Thread& thread) {
 }  // namespace
 
 bool Process::initialise(const trace::Launch& launch) {
-    saving_ = best_saving();
-    vector_components_ = enabled_vector_components();
-    if (usable_pkru() != 0) initial_pkru_ = read_pkru();
-    if (!trace.attach(launch)) return false;
+    if (!trace.attach(launch) || !choose_processor()) return false;
+    if (shown_processor().has_protection_keys()) initial_pkru_ = read_pkru();
     grow_own_stack();
     const std::vector<Mapping> mappings = own_mappings();
     begin_own_memory(mappings);
@@ -104,11 +86,26 @@ bool Process::initialise(const trace::Launch& launch) {
     return true;
 }
 
+bool Process::choose_processor() {
+    const char* names = trace.spec().hidden_features;
+    Hiding hiding;
+    const std::string_view unknown = hiding.add({names, strnlen(names, trace::kMostNames)});
+    if (!unknown.empty()) {
+        trace.refuse("--hide=" + std::string(unknown) + ": no such feature; known are " +
+                     Hiding::names());
+        return false;
+    }
+    show_processor(trace.spec().cpu_level, hiding);
+    return true;
+}
+
 void Process::load(const trace::Launch& launch, const std::vector<std::string>& argv,
                    char** environment) {
     Thread& thread = *running_.front();
     const trace::CpuLevel level = trace.spec().cpu_level;
-    const std::string missing = missing_for(level, processor_cpuid, processor_xcr0());
+    const std::string needed = shown_processor().missing_for_driver();
+    if (!needed.empty()) thread.refuse("this processor lacks " + needed + ", which assay needs");
+    const std::string missing = shown_processor().missing();
     if (!missing.empty())
         thread.refuse("--cpu=" + std::string(name_of(level)) + ": this processor lacks " + missing +
                       "; use a lower level");
@@ -119,7 +116,7 @@ void Process::load(const trace::Launch& launch, const std::vector<std::string>& 
         mapped(code.start, code.end, code.offset, code.path);
     for (const LoadedPart& image : program.images)
         thread.allocations.map_file(image.start, image.end, {image.path, image.offset, true});
-    if (has_vdso(level)) {
+    if (shown_processor().has_vdso()) {
         note_vdso(program.vdso, memory, trace);
         note_vdso_objects(program.vdso, thread.allocations);
     }
@@ -129,7 +126,7 @@ void Process::load(const trace::Launch& launch, const std::vector<std::string>& 
     }
     break_end = program.break_start;
     attributes.personality = personality_of_program(launch.fixed_addresses);
-    const std::uint64_t stack = build_stack(program, level, argv, environment);
+    const std::uint64_t stack = build_stack(program, argv, environment);
     if (stack == 0) thread.refuse("no memory for the program's stack");
     thread.allocations.map(program.stack_start, program.stack_end);
     if (program.executable_stack)

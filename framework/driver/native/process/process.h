@@ -60,10 +60,7 @@ class Process {
     // Forgets all translations, once no thread executes those of before the last time: until then
     // it waits, without the lock.
     void flush();
-    // State components that are saved when translated code is left, XCR0 bits.
-    std::uint64_t vector_components() const { return vector_components_; }
-    Saving saving() const { return saving_; }
-    // What the kernel gives new programs and handlers of signals; see kPkruComponent.
+    // What the kernel gives new programs and handlers of signals; see read_pkru().
     std::uint32_t initial_pkru() const { return initial_pkru_; }
 
     // --- Threads; see clone.cpp.
@@ -125,11 +122,11 @@ class Process {
     std::atomic<std::uint64_t> waited_signals = 0;
 
   private:
+    // False, after a message, if the specification hides an unknown feature.
+    bool choose_processor();
     void note_name(const Thread& thread);
     void wait_for_old_translations();
 
-    std::uint64_t vector_components_ = 0;
-    Saving saving_ = kSavedIfChanged;
     std::uint32_t initial_pkru_ = 0;
     std::vector<std::unique_ptr<Thread>> threads_;
     std::vector<Thread*> running_, ended_;

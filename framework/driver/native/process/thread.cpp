@@ -6,7 +6,7 @@
 #include "framework/driver/native/process/interrupted_state.h"
 #include "framework/driver/native/process/process.h"
 #include "framework/driver/native/process/tracer.h"
-#include "framework/driver/native/processor/cpu_levels.h"
+#include "framework/driver/native/processor/shown_processor.h"
 
 #include <asm/prctl.h>
 #include <sys/mman.h>
@@ -56,14 +56,11 @@ bool Thread::map(std::uint32_t slot, std::uint32_t buffers) {
         return false;
     context->exit_glue = reinterpret_cast<std::uint64_t>(&assay_exit);
     context->stub_sp = reinterpret_cast<std::uint64_t>(std::end(context->stub_stack));
-    context->saving = process.saving();
-    context->vector_mask = process.vector_components();
-    const trace::CpuLevel level = process.trace.spec().cpu_level;
-    context->frame_components = (context->vector_mask | usable_pkru()) & level_xcr0(level);
-    const bool has_xsave = level == trace::CpuLevel::kHost ? process.saving() != kSavedByFxsave
-                                                           : level >= trace::CpuLevel::kV3;
-    context->frame_bytes =
-        has_xsave ? state_area_bytes(level, context->frame_components) : kLegacyBytes;
+    const ShownProcessor& processor = shown_processor();
+    context->saving = processor.saving();
+    context->vector_mask = processor.saved_components();
+    context->frame_components = processor.frame_components();
+    context->frame_bytes = processor.frame_bytes();
     context->initial_pkru = process.initial_pkru();
     context->thread = this;
     return true;
@@ -101,7 +98,7 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
 // behind them, and Chromium's ends a process that calls it.
 void Thread::set_gs() const {
     const auto base = reinterpret_cast<std::uint64_t>(context);
-    if (process.filters_calls && allows_base_instructions())
+    if (process.filters_calls && shown_processor().allows_base_instructions())
         return reinterpret_cast<void (*)(std::uint64_t)>(process.cache.gs_setter())(base);
     if (syscall(SYS_arch_prctl, ARCH_SET_GS, base) != 0)
         refuse(

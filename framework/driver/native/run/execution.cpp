@@ -1,8 +1,7 @@
 #include "framework/driver/native/run/execution.h"
 
 #include "framework/driver/native/machine/target_memory.h"
-#include "framework/driver/native/processor/cpu_levels.h"
-#include "framework/driver/native/processor/hidden_features.h"
+#include "framework/driver/native/processor/shown_processor.h"
 #include "framework/driver/native/run/identification.h"
 #include "framework/driver/native/run/interrupt_return.h"
 #include "framework/driver/native/run/markers.h"
@@ -146,7 +145,7 @@ void Execution::record_at(const Exit& exit, std::uint32_t id) {
 }
 
 void Execution::identify_processor(const Instruction& instruction) {
-    if (identify(context_, instruction, process_.trace.spec().cpu_level)) return;
+    if (identify(context_, instruction, shown_processor())) return;
     const auto wanted = static_cast<std::uint32_t>(context_.gpr[RCX]);
     thread_.refuse("xgetbv with ecx " + std::to_string(wanted) + ": no such register");
 }
@@ -247,7 +246,7 @@ void Execution::do_unsupported() {
     const std::uint64_t pc = context_.pc;
     Instruction instruction;
     if (!process_.translator.decoder().decode(process_.memory.code_at(pc), pc, instruction) ||
-        has_extension(instruction.form->extension, process_.trace.spec().cpu_level))
+        shown_processor().executes(*instruction.form))
         refuse_instruction();
     thread_.signals.raise_fault(SIGILL, ILL_ILLOPN, pc);
 }
@@ -333,7 +332,7 @@ void Execution::raise_fetch_fault(std::uint64_t pc) {
     const std::uint64_t end = pc + code.size();
     if (code.size() == bytes.size() ||
         !process_.translator.decoder().decode(bytes, pc, instruction)) {
-        if (newer_instruction(code) == nullptr)
+        if (shown_processor().newer_instruction(code) == nullptr)
             return thread_.signals.raise_fault(SIGILL, ILL_ILLOPN, pc);
         context_.pc = pc;
         refuse_instruction();

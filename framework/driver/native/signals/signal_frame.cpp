@@ -46,7 +46,7 @@ bool is_extended(const Context& context) {
 }
 
 bool has_pkru(const Context& context) {
-    return (context.frame_components & kPkruComponent) != 0;
+    return (context.frame_components & kPkruState) != 0;
 }
 
 void fill(Frame& frame, const Context& context, const PendingSignal& signal, std::uint64_t mask) {
@@ -73,9 +73,9 @@ bool write_vectors(Context& context, std::uint64_t to, std::uint32_t pkru) {
     // Handlers change that part without looking at XSTATE_BV: save_xstate_epilog().
     std::uint64_t present = 0;
     std::memcpy(&present, context.vector_state + kLegacyBytes, sizeof present);
-    present |= kX87 | kSse;
+    present = (present & context.frame_components) | kX87 | kSse;
     if (has_pkru(context)) {
-        present |= kPkruComponent;
+        present |= kPkruState;
         std::memcpy(context.vector_state + pkru_offset(), &pkru, sizeof pkru);
     }
     std::memcpy(context.vector_state + kLegacyBytes, &present, sizeof present);
@@ -91,8 +91,7 @@ bool write_vectors(Context& context, std::uint64_t to, std::uint32_t pkru) {
 // 0 of a frame that has none, as of every component.
 std::uint32_t pkru_in(const Context& context, std::uint64_t present) {
     std::uint32_t pkru = 0;
-    if (present & kPkruComponent)
-        std::memcpy(&pkru, context.vector_state + pkru_offset(), sizeof pkru);
+    if (present & kPkruState) std::memcpy(&pkru, context.vector_state + pkru_offset(), sizeof pkru);
     return pkru;
 }
 
@@ -109,8 +108,8 @@ static_assert(sizeof(SoftwareWords) == 48);
 bool is_restorable(const Context& context, const std::uint64_t (&header)[8]) {
     std::uint32_t mxcsr = 0;
     std::memcpy(&mxcsr, context.vector_state + kMxcsr, sizeof mxcsr);
-    const std::uint64_t known = context.vector_mask | context.frame_components;
-    return (header[0] & ~known) == 0 && header[1] == 0 && header[2] == 0 && mxcsr <= 0xffff;
+    return (header[0] & ~context.frame_components) == 0 && header[1] == 0 && header[2] == 0 &&
+           mxcsr <= 0xffff;
 }
 
 // A handler may have put a smaller frame there: one without the words has only the legacy part
@@ -134,7 +133,7 @@ bool read_vectors(Context& context, std::uint64_t from) {
     header[0] &= context.frame_components;
     if (extended) header[0] &= words.components;
     if (has_pkru(context)) write_pkru(pkru_in(context, header[0]));
-    header[0] &= ~kPkruComponent;
+    header[0] &= ~kPkruState;
     std::memcpy(context.vector_state + kLegacyBytes, header, sizeof header);
     return true;
 }

@@ -2,6 +2,7 @@
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/memory/own_memory.h"
+#include "framework/driver/native/processor/shown_processor.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
 #include <sys/mman.h>
@@ -334,6 +335,21 @@ long do_protect(const Call& call) {
     else
         process.cache.suspend(start, end);
     return 0;
+}
+
+// mm/mprotect.c and arch/x86/mm/pkeys.c: without protection keys there is none to allocate.
+long do_allocate_key(const Call& call) {
+    constexpr std::uint64_t kRights = PKEY_DISABLE_ACCESS | PKEY_DISABLE_WRITE;
+    if (shown_processor().has_protection_keys()) return pass_on(call);
+    const bool valid = call.arguments[0] == 0 && (call.unsigned_argument(1) & ~kRights) == 0;
+    return valid ? -ENOSPC : -EINVAL;
+}
+
+long do_protect_by_key(const Call& call) {
+    constexpr int kNoKey = -1;
+    if (!shown_processor().has_protection_keys() && static_cast<int>(call.arguments[3]) != kNoKey)
+        return -EINVAL;
+    return do_protect(call);
 }
 
 long do_look_at_memory(const Call& call) {

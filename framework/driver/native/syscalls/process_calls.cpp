@@ -3,7 +3,7 @@
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/memory/own_memory.h"
-#include "framework/driver/native/processor/hidden_features.h"
+#include "framework/driver/native/processor/shown_processor.h"
 #include "framework/driver/native/syscalls/clone.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
@@ -57,15 +57,11 @@ long show_death_signal(const Call& call) {
     return write_target(call.unsigned_argument(1), &none, sizeof none) ? 0 : -EFAULT;
 }
 
-std::uint64_t shown_components(const Call& call) {
-    return shown_xcr0(level_xcr0(call.process().trace.spec().cpu_level));
-}
-
 // Those of the kernel that the program was not told of are not there.
 long show_components(const Call& call) {
     std::uint64_t components = 0;
     if (syscall(SYS_arch_prctl, call.arguments[0], &components) != 0) return -errno;
-    components &= shown_components(call);
+    components &= shown_processor().xcr0();
     return write_target(call.unsigned_argument(1), &components, sizeof components) ? 0 : -EFAULT;
 }
 
@@ -74,7 +70,7 @@ long show_components(const Call& call) {
 long request_component(const Call& call) {
     std::uint64_t components = 0;
     if (syscall(SYS_arch_prctl, kGetComponents, &components) != 0) return -EINVAL;
-    return components & ~shown_components(call) ? -EOPNOTSUPP : pass_on(call);
+    return components & ~shown_processor().xcr0() ? -EOPNOTSUPP : pass_on(call);
 }
 
 }  // namespace

@@ -204,8 +204,11 @@ long dispatch(const Call& call) {
         case SYS_munmap:
             return do_unmap(call);
         case SYS_mprotect:
-        case SYS_pkey_mprotect:
             return do_protect(call);
+        case SYS_pkey_mprotect:
+            return do_protect_by_key(call);
+        case SYS_pkey_alloc:
+            return do_allocate_key(call);
         case SYS_mremap:
             return do_remap(call);
         case SYS_madvise:

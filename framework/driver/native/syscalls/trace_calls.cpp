@@ -137,6 +137,10 @@ user_regs_struct registers_of(const Context& context) {
     return out;
 }
 
+// Where the kernel tells a tracer of the components (arch/x86/include/asm/user.h,
+// USER_XSTATE_XCR0_WORD).
+constexpr std::size_t kXcr0InState = 464;
+
 // Puts the program's registers where the kernel has put the driver's.
 void replace_registers(const Context& context, long type, unsigned char* set, std::size_t bytes) {
     if (type != NT_PRSTATUS) return write_out(context, set, bytes);
@@ -148,11 +152,16 @@ void replace_registers(const Context& context, long type, unsigned char* set, st
 long read_registers(const Context& context, long tid, long type, const iovec& wanted,
                     std::size_t& bytes) {
     if (type != NT_PRSTATUS && type != NT_PRFPREG && type != NT_X86_XSTATE) return -EINVAL;
+    const bool is_state = type == NT_X86_XSTATE;
+    if (is_state && context.frame_bytes == kLegacyBytes) return -ENODEV;
     std::array<unsigned char, 16 * 1024> set{};
     iovec into{set.data(), std::min(wanted.iov_len, set.size())};
     if (syscall(SYS_ptrace, PTRACE_GETREGSET, tid, type, &into) != 0) return -errno;
     replace_registers(context, type, set.data(), into.iov_len);
-    bytes = into.iov_len;
+    if (is_state)
+        std::memcpy(set.data() + kXcr0InState, &context.frame_components,
+                    sizeof context.frame_components);
+    bytes = is_state ? std::min(into.iov_len, context.frame_bytes) : into.iov_len;
     return write_target(reinterpret_cast<std::uint64_t>(wanted.iov_base), set.data(), bytes)
                ? 0
                : -EFAULT;

@@ -1,24 +1,24 @@
 #include "framework/driver/native/translate/copies.h"
 
 #include "framework/driver/native/emit/operand_encoding.h"
-#include "framework/driver/native/processor/cpu_levels.h"
-#include "framework/driver/native/processor/hidden_features.h"
+#include "framework/driver/native/processor/shown_processor.h"
 
 namespace assay::native {
 
 void Copies::instruction(const Instruction& instruction, unsigned position) {
-    const bool is_host = spec_.cpu_level == trace::CpuLevel::kHost;
+    const ShownProcessor& processor = shown_processor();
     const ProcessorUse use = instruction.form->processor_use;
-    if (use == ProcessorUse::kIdentify && (!is_host || hidden_features() != Hidden::kNothing))
+    if (!processor.executes(*instruction.form)) return copy_undefined(position);
+    if (use == ProcessorUse::kIdentify && processor.emulates_identification())
         return writer_.enter_driver(instruction, writer_.next_site());
-    if (use == ProcessorUse::kSaveState && !is_host)
+    if (use == ProcessorUse::kSaveState && processor.limits_state())
         return copy_state_access(instruction, position);
     copy(instruction, position);
 }
 
 void Copies::copy(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
-    if (form.reads_base || form.sets_base) return copy_base_access(instruction, position);
+    if (form.reads_base || form.sets_base) return copy_base_access(instruction);
     if (form.segment != Segment::kFlat) return copy_in_segment(instruction, position);
     if (!form.rip_relative) {
         writer_.note_point(position);
@@ -96,27 +96,41 @@ void Copies::load_branch_target(const Instruction& last, unsigned position) {
     hot_.raw(last.bytes + form.modrm_offset + 1, form.length - form.modrm_offset - 1U);
 }
 
-// --- Saving and restoring of vector state, where --cpu= shows less of it than there is.
+// --- The processor that the program sees.
 
-// The components saved and restored are those in edx:eax that XCR0 has enabled, and the real XCR0
-// has more than the one that the program was shown: glibc always asks for all that it knows
-// (sysdeps/x86/cpu-features-offsets.sym, STATE_SAVE_MASK) in an area as large as CPUID says. So
-// edx:eax is limited to the level's. PEXT and PDEP with the same mask make an AND that leaves the
-// flags alone; a processor for this level has them.
+// An instruction that is undefined there faults, with its own address and registers.
+void Copies::copy_undefined(unsigned position) {
+    constexpr std::uint8_t kUd2[] = {0x0f, 0x0b};
+    writer_.note_point(position);
+    hot_.raw(kUd2, sizeof kUd2);
+}
+
+// These instructions save and restore the components in edx:eax that the real XCR0 has enabled.
+// glibc asks for all that it knows (sysdeps/x86/cpu-features-offsets.sym, STATE_SAVE_MASK), and has
+// an area for those that CPUID shows. So edx:eax is limited to the shown ones. An operand whose
+// address needs rax or rdx gets another register first.
 void Copies::copy_state_access(const Instruction& instruction, unsigned position) {
-    if (spec_.cpu_level < trace::CpuLevel::kV3) return copy(instruction, position);
-    const Form& form = *instruction.form;
-    if (address_registers(form.references[0]) & (bit(RAX) | bit(RDX)))
-        return writer_.leave(ExitKind::kUnsupported, instruction.pc);
+    const auto shown = static_cast<std::int32_t>(shown_processor().xcr0());
+    static_assert(kKeptState >> 32 == 0);
+    const bool moves_address =
+        (address_registers(instruction.form->references[0]) & (bit(RAX) | bit(RDX))) != 0;
+    const unsigned address = moves_address ? load_operand_address(instruction, position) : kNoGpr;
     scratch_.take(RAX, position);
     scratch_.take(RDX, position);
-    hot_.load_address(RDX, level_xcr0(spec_.cpu_level));
-    constexpr std::uint8_t kPextEaxEaxEdx[] = {0xc4, 0xe2, 0x7a, 0xf5, 0xc2};
-    constexpr std::uint8_t kPdepEaxEaxEdx[] = {0xc4, 0xe2, 0x7b, 0xf5, 0xc2};
-    hot_.raw(kPextEaxEaxEdx, sizeof kPextEaxEaxEdx);
-    hot_.raw(kPdepEaxEaxEdx, sizeof kPdepEaxEaxEdx);
+    const bool flags_live = plan_.flags_live[position] != 0;
+    const unsigned mask = flags_live ? RDX : RAX;  // flags are kept in rax
+    if (flags_live) hot_.registers(kStore, RDX, RAX);
+    const KeptFlags flags(hot_, flags_live, true);
+    hot_.group1(kAnd, mask, shown, false);
+    flags.restore(hot_);
+    if (flags_live) hot_.registers(kStore, RAX, RDX);
     hot_.load_address(RDX, 0);
-    copy(instruction, position);
+    if (moves_address) {
+        writer_.note_point(position);
+        copy_at(instruction, address);
+    } else {
+        copy(instruction, position);
+    }
     scratch_.make_way(instruction);
 }
 

@@ -26,16 +26,19 @@ class Copies : public UnitPart {
     void copy_rest(const Instruction& instruction, unsigned from);
     void copy_absolute(const Instruction& instruction);
     void copy_based(const Instruction& instruction, unsigned position);
+    void copy_undefined(unsigned position);
     void copy_state_access(const Instruction& instruction, unsigned position);
     // --- In fs and gs.
     void copy_in_segment(const Instruction& instruction, unsigned position);
     unsigned acquire_for_address(const Form& form, unsigned position, GprMask others);
     void copy_with_base(const Instruction& instruction, unsigned position);
     void copy_by_address(const Instruction& instruction, unsigned position);
+    unsigned load_operand_address(const Instruction& instruction, unsigned position);
+    void copy_at(const Instruction& instruction, unsigned address);
     void copy_xlat(const Instruction& instruction, unsigned position);
     void copy_accumulator_move(const Instruction& instruction, unsigned position);
     void copy_displaced(const Instruction& instruction, unsigned position);
-    void copy_base_access(const Instruction& instruction, unsigned position);
+    void copy_base_access(const Instruction& instruction);
     void load_branch_target_in_segment(const Instruction& last, unsigned position);
 };
 

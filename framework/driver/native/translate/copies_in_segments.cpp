@@ -2,7 +2,6 @@
 // bases would be are numbers in the context: copies lose the segment, and have the base in a
 // register.
 #include "framework/driver/native/emit/operand_encoding.h"
-#include "framework/driver/native/processor/cpu_levels.h"
 #include "framework/driver/native/translate/copies.h"
 
 #include <algorithm>
@@ -92,10 +91,16 @@ void Copies::copy_with_base(const Instruction& instruction, unsigned position) {
 
 // An operand relative to rip, or whose address has 32 bits, gets a register of its own.
 void Copies::copy_by_address(const Instruction& instruction, unsigned position) {
+    const unsigned address = load_operand_address(instruction, position);
+    writer_.note_point(position);
+    copy_at(instruction, address);
+}
+
+// The address of the operand that ModRM encodes, with its segment's base, in a borrowed register.
+unsigned Copies::load_operand_address(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
     const EncodedOperand operand = encoded_operand(instruction);
     const unsigned a = acquire_for_address(form, position, 0);
-    const unsigned b = acquire_for_address(form, position, bit(a));
     const bool narrow = has_prefix(instruction, kAddressSizePrefix);
     const MemoryReference* const reference = reference_in_segment(form);
     const int bias = reference != form.references + form.reference_count ? reference->bias : 0;
@@ -107,12 +112,18 @@ void Copies::copy_by_address(const Instruction& instruction, unsigned position) 
         address.disp = static_cast<std::int32_t>(instruction.displacement() + bias);
         hot_.lea(a, address, !narrow);
     }
+    if (form.segment == Segment::kFlat) return a;
+    const unsigned b = acquire_for_address(form, position, bit(a));
     hot_.load_context(b, segment_base_offset(form.segment));
     hot_.lea(a, Address{static_cast<std::uint8_t>(a), static_cast<std::uint8_t>(b), 1, 0});
-    writer_.note_point(position);
+    return a;
+}
+
+// With [address] as the operand.
+void Copies::copy_at(const Instruction& instruction, unsigned address) {
     copy_head(instruction, false);
-    hot_.u8((instruction.bytes[form.modrm_offset] & 0x38U) | a);
-    copy_rest(instruction, operand.end);
+    hot_.u8((instruction.bytes[instruction.form->modrm_offset] & 0x38U) | address);
+    copy_rest(instruction, encoded_operand(instruction).end);
 }
 
 // xlat: mov al, [rbx + al]. SDM volume 2, XLAT.
@@ -168,12 +179,8 @@ void Copies::copy_displaced(const Instruction& instruction, unsigned position) {
 }
 
 // rdfsbase, wrfsbase and their relatives.
-void Copies::copy_base_access(const Instruction& instruction, unsigned position) {
+void Copies::copy_base_access(const Instruction& instruction) {
     const Form& form = *instruction.form;
-    if (!allows_base_instructions()) {
-        writer_.note_point(position);
-        return hot_.raw(instruction.bytes, form.length);
-    }
     constexpr unsigned kLoad = 0x8b, kStore = 0x89, kStoreImmediate = 0xc7;
     const unsigned modrm = instruction.bytes[form.modrm_offset];
     const unsigned reg =

@@ -1,6 +1,6 @@
 #include "framework/driver/native/translate/translator.h"
 
-#include "framework/driver/native/processor/hidden_features.h"
+#include "framework/driver/native/processor/shown_processor.h"
 #include "framework/driver/native/translate/emitter.h"
 
 #include <Zydis/Zydis.h>
@@ -165,7 +165,7 @@ std::string Translator::describe(std::uint64_t pc) {
     Instruction instruction;
     const auto code = memory_.code_at(pc);
     if (!decoder_.decode(code, pc, instruction)) {
-        const char* newer = newer_instruction(code);
+        const char* newer = shown_processor().newer_instruction(code);
         return newer ? newer : "none";
     }
     const Form& form = *instruction.form;

@@ -1,0 +1,89 @@
+// The features of processors, by CPUID's bits and by the state components that they need, and which
+// of them a program is not shown.
+#pragma once
+
+#include "framework/trace/cpu_level.h"
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace assay::native {
+
+struct CpuidAnswer {
+    std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+    bool operator==(const CpuidAnswer&) const = default;
+};
+using Cpuid = std::function<CpuidAnswer(std::uint32_t leaf, std::uint32_t subleaf)>;
+
+inline constexpr std::uint32_t kExtendedLeaves = 0x80000000;
+inline constexpr std::uint32_t kStateLeaf = 0xd;
+
+// Sets of state components, as bits of XCR0 (SDM volume 1, 13.1).
+using Components = std::uint64_t;
+inline constexpr Components kX87AndSse = 3, kAvxState = 4, kMpxState = 0x18, kAvx512State = 0xe0,
+                            kPkruState = 0x200, kTileState = 0x60000, kApxState = 0x80000,
+                            kLwpState = Components{1} << 62;
+// What the driver keeps for the program. It hides all other components, known or not.
+inline constexpr Components kKeptState = kX87AndSse | kAvxState | kAvx512State | kPkruState;
+
+struct Feature {
+    enum Register : std::uint8_t { kEax, kEbx, kEcx, kEdx };
+
+    const char* name;       // that of Linux or the psABI
+    trace::CpuLevel since;  // the first level that has it
+    std::uint32_t leaf, subleaf;
+    Register where;
+    unsigned bit;
+    Components needs = 0;
+    const char* parent = nullptr;  // an earlier feature that this one needs
+};
+inline constexpr trace::CpuLevel kEveryLevel{1}, kNoLevel{UINT32_MAX};
+std::span<const Feature> features();
+inline constexpr std::size_t kMostFeatures = 128;
+
+std::uint32_t& part(CpuidAnswer& answer, Feature::Register where);
+// True if leaves 7, 0xd and so on, whose subleaves are different questions.
+bool has_subleaves(std::uint32_t leaf);
+// False beyond the processor's last leaf, where it repeats another one.
+bool has_leaf(std::uint32_t leaf, const Cpuid& processor);
+bool has_feature(const Feature& feature, const Cpuid& processor);
+
+// What hides the real processor's features.
+enum class Hidden : std::uint8_t {
+    kNothing,
+    kState,         // state, and features whose instructions the decoder knows
+    kInstructions,  // also instructions that the decoder does not know
+};
+
+class Hiding {
+  public:
+    // Hides what the driver cannot give to a program.
+    Hiding();
+    // Also hides the features and components of those names, separated by commas, and all that
+    // needs them. Returns the first unknown name; empty if there is none.
+    std::string_view add(std::string_view names);
+    // All names that add() takes.
+    static std::string names();
+
+    Components components() const { return components_; }
+    bool hides(std::string_view feature) const;
+    // The answer of a leaf without the bits of hidden features. The state leaf is not adjusted.
+    CpuidAnswer without_features(std::uint32_t leaf, std::uint32_t subleaf,
+                                 const CpuidAnswer& answer) const;
+    // What of this processor is hidden.
+    Hidden found_in(const Cpuid& processor, Components xcr0) const;
+
+  private:
+    bool add_one(std::string_view name);
+    void add_dependents();
+
+    Components components_ = ~kKeptState;
+    std::bitset<kMostFeatures> features_;
+};
+
+}  // namespace assay::native

@@ -1,0 +1,117 @@
+// The processor that a program is shown: the real one without what the driver hides, or an x86-64
+// level (--cpu=). All that asks about the processor asks here, so that CPUID, XGETBV, the auxiliary
+// vector, frames of signals and ptrace(2) tell the same, and instructions do what these tell.
+#pragma once
+
+#include "framework/driver/native/machine/context.h"
+#include "framework/driver/native/processor/features.h"
+
+namespace assay::native {
+
+// What the machine and its kernel say.
+struct RealProcessor {
+    Cpuid cpuid;
+    Components xcr0 = kX87AndSse;  // the components that the kernel has enabled
+    // Of the auxiliary vector. The last is 0 before Linux 5.14.
+    std::uint64_t hwcap = 0, hwcap2 = 0, signal_stack = 0;
+
+    // The processor that this code runs on.
+    static RealProcessor own();
+    // True if rdfsbase, wrfsbase, rdgsbase and wrgsbase are more than undefined instructions: since
+    // Linux 5.9, except with nofsgsbase (arch/x86/include/uapi/asm/hwcap2.h).
+    bool allows_base_instructions() const { return (hwcap2 & 2) != 0; }
+};
+
+// Where XSAVE keeps a component (SDM volume 1, 13.5). All 0 if the processor lacks it.
+struct StateComponent {
+    std::uint32_t bytes = 0, offset = 0;  // the offset is that of the standard format
+    bool is_supervisor = false, is_aligned = false, can_be_delayed = false;
+};
+
+class ShownProcessor {
+  public:
+    ShownProcessor(RealProcessor real, trace::CpuLevel level, Hiding hiding = Hiding());
+
+    // Names the first feature that the level needs and the processor lacks; empty if there is none.
+    std::string missing() const;
+    // Names a feature that the driver needs and the processor lacks; empty if there is none.
+    std::string missing_for_driver() const;
+
+    // --- What the program sees.
+
+    CpuidAnswer cpuid(std::uint32_t leaf, std::uint32_t subleaf) const;
+    bool has_xgetbv_of_used() const { return has("xgetbv1"); }
+    Components xcr0() const { return xcr0_; }
+    // Frames of signals, and the registers that a tracer reads. Without XSAVE the size is that of
+    // FXSAVE.
+    Components frame_components() const { return frame_components_; }
+    std::size_t frame_bytes() const { return frame_bytes_; }
+    bool has_protection_keys() const { return (frame_components_ & kPkruState) != 0; }
+    // Entries of the auxiliary vector.
+    std::uint64_t hwcap() const;
+    std::uint64_t hwcap2() const;
+    // AT_MINSIGSTKSZ; 0 if the kernel has no such entry.
+    std::uint64_t signal_stack() const;
+    // False where the program is not told of the vDSO. The vDSO's code is the kernel's, and ld.so
+    // executes a part of it to find its functions. Without it libc makes system calls.
+    bool has_vdso() const { return level_ == trace::CpuLevel::kHost; }
+
+    // --- What the driver does for that.
+
+    // True if cpuid and xgetbv may not be copied.
+    bool emulates_identification() const { return emulates_identification_; }
+    // True if edx:eax of xsave and its relatives has to be limited to xcr0(): the real XCR0 has
+    // more components.
+    bool limits_state() const { return (real_.xcr0 & ~xcr0_) != 0; }
+    bool allows_base_instructions() const { return allows_base_instructions_; }
+    // False if the instruction is undefined on the shown processor, though not on every one.
+    bool executes(const Form& form) const;
+    // What bytes that the decoder does not know may be nevertheless; null if surely no instruction.
+    const char* newer_instruction(std::span<const std::uint8_t> code) const;
+
+    // --- How the driver saves the program's registers.
+
+    Saving saving() const { return saving_; }
+    Components saved_components() const { return saved_components_; }
+    const StateComponent& component(unsigned number) const { return components_[number]; }
+
+    // --- For `assay --version --verbose`.
+
+    const RealProcessor& real() const { return real_; }
+    const Hiding& hiding() const { return hiding_; }
+    bool hides_new_instructions() const { return hidden_ == Hidden::kInstructions; }
+    // True if the real processor has it, whatever the program is shown.
+    bool really_has(const Feature& feature) const { return has_feature(feature, known_); }
+
+  private:
+    bool has_xsave() const { return has("osxsave"); }
+    // Also false if the feature is hidden, or above the level.
+    bool has(std::string_view feature) const;
+    CpuidAnswer host_cpuid(std::uint32_t leaf, std::uint32_t subleaf) const;
+    CpuidAnswer state_leaf(std::uint32_t subleaf, const CpuidAnswer& features) const;
+    std::uint32_t area_bytes(Components components, bool compacted) const;
+
+    static constexpr unsigned kComponents = 63;
+
+    const RealProcessor real_;
+    const trace::CpuLevel level_;
+    const Hiding hiding_;
+    Cpuid known_;  // the real answers that are the same on all cores, each asked for once
+    Components host_xcr0_, xcr0_;
+    std::array<StateComponent, kComponents> components_{};
+    Hidden hidden_;
+    bool allows_base_instructions_, emulates_identification_;
+    Saving saving_;
+    Components saved_components_, frame_components_;
+    std::size_t frame_bytes_;
+};
+
+// The one of this process: the host's, until another one is shown.
+const ShownProcessor& shown_processor();
+// Called once, before the first thread of the program begins.
+void show_processor(trace::CpuLevel level, const Hiding& hiding);
+
+// As Intel calls it.
+const char* name_of(ProcessorExtension extension);
+
+}  // namespace assay::native
