@@ -1,12 +1,15 @@
 #include "framework/driver/native/processor/shown_processor.h"
 
 #include "framework/driver/native/machine/saved_state.h"
+#include "framework/driver/native/memory/read_file.h"
 #include "framework/driver/native/processor/cpu_levels.h"
 
 #include <Zydis/Zydis.h>
 #include <cpuid.h>
+#include <elf.h>
 #include <sys/auxv.h>
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <utility>
@@ -32,6 +35,17 @@ Components own_xcr0() {
     std::uint32_t low = 0, high = 0;
     asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return std::uint64_t{high} << 32 | low;
+}
+
+// As the kernel gives it: getauxval(3) answers AT_HWCAP with what glibc puts there.
+std::uint64_t own_hwcap() {
+    const std::string vector = read_file("/proc/self/auxv");
+    Elf64_auxv_t entry;
+    for (std::size_t at = 0; at + sizeof entry <= vector.size(); at += sizeof entry) {
+        std::memcpy(&entry, vector.data() + at, sizeof entry);
+        if (entry.a_type == AT_HWCAP) return entry.a_un.a_val;
+    }
+    return own_cpuid(1, 0).edx;
 }
 
 // A virtual machine takes microseconds for each.
@@ -65,7 +79,7 @@ std::uint64_t signal_stack_for(std::size_t frame_bytes) {
 RealProcessor RealProcessor::own() {
     return {.cpuid = own_cpuid,
             .xcr0 = own_xcr0(),
-            .hwcap = getauxval(AT_HWCAP),
+            .hwcap = own_hwcap(),
             .hwcap2 = getauxval(AT_HWCAP2),
             .signal_stack = getauxval(AT_MINSIGSTKSZ)};
 }
