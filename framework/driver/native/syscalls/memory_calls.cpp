@@ -337,12 +337,10 @@ long do_protect(const Call& call) {
     return 0;
 }
 
-// mm/mprotect.c and arch/x86/mm/pkeys.c: without protection keys there is none to allocate.
-long do_allocate_key(const Call& call) {
-    constexpr std::uint64_t kRights = PKEY_DISABLE_ACCESS | PKEY_DISABLE_WRITE;
-    if (shown_processor().has_protection_keys()) return pass_on(call);
-    const bool valid = call.arguments[0] == 0 && (call.unsigned_argument(1) & ~kRights) == 0;
-    return valid ? -ENOSPC : -EINVAL;
+// pkey_alloc(2) and pkey_free(2). Without protection keys arch_set_user_pkey_access() of
+// arch/x86/kernel/fpu/xstate.c and mm_pkey_is_allocated() refuse them.
+long do_change_keys(const Call& call) {
+    return shown_processor().has_protection_keys() ? pass_on(call) : -EINVAL;
 }
 
 long do_protect_by_key(const Call& call) {
