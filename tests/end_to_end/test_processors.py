@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""The driver on processors that this machine's is not: without XSAVE, without XSAVEOPT, and where
-rdfsbase and its relatives are undefined. The driver, and the program in it, run under QEMU."""
+"""The driver on processors that this machine's is not. With --hide, the driver pretends that the
+processor lacks state components or features. Under QEMU, it runs on a processor without XSAVE or
+without XSAVEOPT, and where rdfsbase and its relatives are undefined."""
 
 import shutil
 import sys
 import unittest
 
-from support import ASSAY, BUILD, PROGRAMS, SKIPPED, installed, run, temporary_folder
+from support import ASSAY, BUILD, PROGRAMS, installed, profile, run, temporary_folder
 
 DRIVER = BUILD / "framework/driver/native/assay-driver-native"
 
@@ -22,7 +23,8 @@ os.execvpe(words[0], words, variables)
 PROCESSORS = ("qemu64", "max,-xsaveopt")
 
 
-class Processors(unittest.TestCase):
+@unittest.skipUnless(installed("qemu-x86_64"), "no qemu-x86_64")
+class Emulated(unittest.TestCase):
     def assay_on(self, processor):
         """A build that differs from BUILD in its driver."""
         folder = temporary_folder(self)
@@ -68,8 +70,84 @@ class Processors(unittest.TestCase):
                              under.stderr)
 
 
+# In the middle of the components, as those of MPX are, at their end, and all; instructions that
+# save them; and what the driver uses for itself.
+HIDDEN = ("zmm_hi256", "opmask", "hi16_zmm", "opmask,hi16_zmm", "avx512", "pkru", "avx", "avx,pkru",
+          "xsavec", "xsaveopt", "xsaves", "xgetbv1", "xsavec,xsaveopt", "xsave", "fsgsbase",
+          "bmi1,bmi2", "avx512,bmi2", "sse3", "fsgsbase,xsave,bmi2")
+# Their output does not depend on the processor.
+PROGRAM_CASES = (("work",), ("work_static",), ("signal_frames", "context"),
+                 ("signal_frames", "vector_state"), ("signal_frames", "state_in_handlers"),
+                 ("processor", "saved_state"), ("processor", "state_fault"),
+                 ("processor", "interrupt_return"), ("threads",))
+
+
+class Pretended(unittest.TestCase):
+    def check(self, hidden, words, expected, *options):
+        result = profile(words, "--quiet", *options, f"--hide={hidden}")
+        with self.subTest(hidden=hidden, program=words[1:], options=options):
+            self.assertEqual((result.returncode, result.stdout), (0, expected), result.stderr)
+
+    def check_state(self, hidden, *options):
+        for case in run([PROGRAMS / "shown_state"]).stdout.split():
+            self.check(hidden, [PROGRAMS / "shown_state", case], "fits\n", *options)
+
+    def test_state_is_what_the_program_is_told(self):
+        for hidden in ("", *HIDDEN):
+            self.check_state(hidden)
+
+    def test_state_of_a_level_is_what_the_program_is_told(self):
+        """With what no level has hidden, too: a processor of a higher level than is asked for."""
+        for level, hidden in (("x86-64-v2", ""), ("x86-64-v2", "avx"), ("x86-64-v2", "xsave"),
+                              ("x86-64-v3", ""), ("x86-64-v3", "zmm_hi256"), ("x86-64-v4", "")):
+            option = f"--cpu={level}"
+            probe = profile(["/bin/true"], "--quiet", option, f"--hide={hidden}")
+            if "this processor lacks" not in probe.stderr:
+                self.check_state(hidden, option)
+
+    def test_programs_run(self):
+        for words in PROGRAM_CASES:
+            alone = run([PROGRAMS / words[0], *words[1:]]).stdout
+            for hidden in HIDDEN:
+                self.check(hidden, [PROGRAMS / words[0], *words[1:]], alone)
+
+    def test_registers_of_lazily_bound_calls(self):
+        """ld.so saves the registers with arguments while it looks a function up."""
+        command = ["/usr/bin/env", "-u", "LD_BIND_NOW", sys.executable, "-c",
+                   "import math, zlib, hashlib; print(math.hypot(3.0, 4.0), math.fma if hasattr("
+                   "math, 'fma') else 0, hashlib.md5(zlib.compress(b'x' * 9)).hexdigest())"]
+        alone = run(command).stdout
+        for hidden in HIDDEN:
+            self.check(hidden, command, alone)
+
+    def test_hidden_is_also_not_saved(self):
+        """The frames of signals become smaller, and AT_MINSIGSTKSZ with them."""
+        def frame(hidden):
+            result = profile([PROGRAMS / "processor", "vector"], "--quiet", f"--hide={hidden}")
+            return int(result.stdout.split()[2])
+
+        self.assertLessEqual(frame("avx"), frame("avx512"))
+        self.assertLessEqual(frame("avx512"), frame(""))
+        self.assertEqual(frame("xsave") % 16, 0)
+
+    def test_xsave_is_undefined_without_it(self):
+        result = profile([PROGRAMS / "processor", "state_at_rax"], "--quiet", "--hide=xsave")
+        self.assertEqual(result.returncode, -4, result.stderr)  # SIGILL
+
+    def test_level_that_the_pretended_processor_lacks(self):
+        for level, hidden, lacks in (("x86-64-v3", "avx", "avx"), ("x86-64-v3", "bmi2", "bmi2"),
+                                     ("x86-64-v2", "sse4_2", "sse4_2")):
+            result = profile(["/bin/true"], "--quiet", f"--cpu={level}", f"--hide={hidden}")
+            self.assertEqual(result.returncode, 125)
+            self.assertEqual(result.stderr, f"assay: --cpu={level}: this processor lacks {lacks}; "
+                             "use a lower level\n")
+
+    def test_unknown_name(self):
+        result = profile(["/bin/true"], "--quiet", "--hide=avx,neon")
+        self.assertEqual(result.returncode, 125)
+        self.assertRegex(result.stderr,
+                         r"^assay: --hide=neon: no such feature; known are avx, [^\n]*pkru[^\n]*\n$")
+
+
 if __name__ == "__main__":
-    if not installed("qemu-x86_64"):
-        print("skipped: no qemu-x86_64")
-        sys.exit(SKIPPED)
     unittest.main()
