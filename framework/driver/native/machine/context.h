@@ -10,6 +10,7 @@
 #include "framework/driver/native/machine/call_tree.h"
 #include "framework/driver/native/machine/first_level.h"
 #include "framework/driver/native/machine/predictor.h"
+#include "framework/driver/native/processor/features.h"
 #include "framework/trace/segment_layout.h"
 #include "framework/x86/instruction.h"
 
@@ -48,13 +49,6 @@ inline constexpr std::size_t kContextInPage = 2048;
 inline constexpr std::size_t kIndirectTableOffset = 0x5000 - kContextInPage;
 
 class Thread;
-
-// How the vector state is saved where translated code is left: by the best that the processor has.
-enum Saving : std::uint32_t {
-    kSavedIfChanged /* xsaveopt */,
-    kSavedPlainly /* xsave */,
-    kSavedByFxsave
-};
 
 struct Context {
     // First, because instructions that reach it through gs with an index alone are the shortest.

@@ -2,15 +2,11 @@
 #pragma once
 
 #include "framework/driver/native/machine/context.h"
-#include "framework/driver/native/processor/features.h"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace assay::native {
-
-// An area of XSAVE without its header is what FXSAVE writes.
-inline constexpr std::size_t kLegacyBytes = 512;
 
 // PKRU has the rights to memory by its protection key (pkeys(7)). No driver code touches it, so it
 // stays in the register while the driver runs, and is not in the area. These may be called only

@@ -31,6 +31,15 @@ inline constexpr Components kX87AndSse = 3, kAvxState = 4, kMpxState = 0x18, kAv
 // What the driver keeps for the program. It hides all other components, known or not.
 inline constexpr Components kKeptState = kX87AndSse | kAvxState | kAvx512State | kPkruState;
 
+// How the vector state is saved where translated code is left: by the best that the processor has.
+enum Saving : std::uint32_t {
+    kSavedIfChanged /* xsaveopt */,
+    kSavedPlainly /* xsave */,
+    kSavedByFxsave
+};
+// An area of XSAVE without its header is what FXSAVE writes.
+inline constexpr std::size_t kLegacyBytes = 512;
+
 struct Feature {
     enum Register : std::uint8_t { kEax, kEbx, kEcx, kEdx };
 

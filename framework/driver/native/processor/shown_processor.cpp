@@ -1,15 +1,14 @@
 #include "framework/driver/native/processor/shown_processor.h"
 
-#include "framework/driver/native/machine/saved_state.h"
-#include "framework/driver/native/memory/read_file.h"
 #include "framework/driver/native/processor/cpu_levels.h"
 
 #include <Zydis/Zydis.h>
 #include <cpuid.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <utility>
@@ -39,13 +38,14 @@ Components own_xcr0() {
 
 // As the kernel gives it: getauxval(3) answers AT_HWCAP with what glibc puts there.
 std::uint64_t own_hwcap() {
-    const std::string vector = read_file("/proc/self/auxv");
-    Elf64_auxv_t entry;
-    for (std::size_t at = 0; at + sizeof entry <= vector.size(); at += sizeof entry) {
-        std::memcpy(&entry, vector.data() + at, sizeof entry);
-        if (entry.a_type == AT_HWCAP) return entry.a_un.a_val;
-    }
-    return own_cpuid(1, 0).edx;
+    std::array<Elf64_auxv_t, 64> vector{};
+    const int file = open("/proc/self/auxv", O_RDONLY | O_CLOEXEC);
+    const ssize_t bytes = read(file, vector.data(), sizeof vector);
+    if (file >= 0) close(file);
+    const auto found = std::find_if(vector.begin(), vector.end(), [](const Elf64_auxv_t& entry) {
+        return entry.a_type == AT_HWCAP;
+    });
+    return bytes > 0 && found != vector.end() ? found->a_un.a_val : own_cpuid(1, 0).edx;
 }
 
 // A virtual machine takes microseconds for each.

@@ -3,8 +3,8 @@
 // vector, frames of signals and ptrace(2) tell the same, and instructions do what these tell.
 #pragma once
 
-#include "framework/driver/native/machine/context.h"
 #include "framework/driver/native/processor/features.h"
+#include "framework/x86/instruction.h"
 
 namespace assay::native {
 

@@ -1,6 +1,7 @@
 // cpuid and xgetbv as the program sees them.
 #pragma once
 
+#include "framework/driver/native/machine/context.h"
 #include "framework/driver/native/processor/shown_processor.h"
 
 namespace assay::native {
