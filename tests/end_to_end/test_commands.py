@@ -80,6 +80,27 @@ class Options(unittest.TestCase):
                         "trace", "plugins", "check-plugin", "completion", "sweep"):
             self.assertEqual(run([ASSAY, command, "--version"]).stdout, version.stdout, command)
 
+    def test_version_for_reports_of_bugs(self):
+        report = run([ASSAY, "--version", "--verbose"])
+        self.assertEqual((report.returncode, report.stderr), (0, ""))
+        first, *lines = report.stdout.splitlines()
+        self.assertEqual(first + "\n", run([ASSAY, "--version"]).stdout)
+        facts = dict(line.split(": ", 1) for line in lines)
+        self.assertEqual(facts["kernel"], f"Linux {os.uname().release}")
+        self.assertRegex(facts["processor"], r"^\w+, family \d+ model \d+ stepping \d+, ")
+        self.assertRegex(facts["state shown"], "^x87 sse")
+        self.assertRegex(facts["libraries"], r"glibc \d.*, Zydis \d.*, libdw \d")
+        self.assertLess(len(lines), 15)
+
+        hiding = dict(line.split(": ", 1) for line in run(
+            [ASSAY, "--version", "--verbose", "--hide=xsave,fsgsbase"]).stdout.splitlines()[1:])
+        self.assertEqual(hiding["state shown"], "x87 sse")
+        self.assertEqual(hiding["registers saved with"], "fxsave")
+        self.assertEqual(hiding["wrfsbase"], "not allowed")
+        unknown = run([ASSAY, "--version", "--verbose", "--hide=neon"])
+        self.assertEqual(unknown.returncode, 125)
+        self.assertRegex(unknown.stderr, "^assay: .*no such feature: neon\n$")
+
     def test_last_value_counts(self):
         for again, last in ((["--threshold=0", "--threshold=20"], "--threshold=20"),
                             (["--context=0", "--context=3"], "--context=3"),

@@ -5,6 +5,7 @@
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/version.h"
 #include "tools/output/output.h"
 
 #include <fmt/core.h>
@@ -81,7 +82,8 @@ int run_main(std::span<const std::string> arguments) {
         return 0;
     }
     if (settings.version) {
-        print_text(version_line());
+        print_text(settings.verbose ? version_report(settings.driver, settings.hidden_features)
+                                    : version_line());
         return 0;
     }
     log::set_quiet(settings.quiet);

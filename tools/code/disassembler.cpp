@@ -34,6 +34,7 @@ struct Disassembler::Capstone {
     decltype(&cs_disasm) disasm = function_of<decltype(cs_disasm)>(library, "cs_disasm");
     decltype(&cs_free) free = function_of<decltype(cs_free)>(library, "cs_free");
     decltype(&cs_close) close = function_of<decltype(cs_close)>(library, "cs_close");
+    decltype(&cs_version) version = function_of<decltype(cs_version)>(library, "cs_version");
 
     // 0 if it cannot be used.
     csh begin(Syntax syntax) const {
@@ -50,6 +51,13 @@ struct Disassembler::Capstone {
 const Disassembler::Capstone& Disassembler::capstone() {
     static const Capstone loaded;
     return loaded;
+}
+
+std::string Disassembler::capstone_version() {
+    if (capstone().library == nullptr || !capstone().version) return "none";
+    int major = 0, minor = 0;
+    capstone().version(&major, &minor);
+    return fmt::format("{}.{}", major, minor);
 }
 
 Disassembler::Disassembler(Syntax syntax) : syntax_(syntax), handle_(capstone().begin(syntax)) {}

@@ -26,6 +26,9 @@ class Disassembler {
     };
     Text print(std::span<const std::uint8_t> code, std::uint64_t address) const;
 
+    // "none" if Capstone is not there.
+    static std::string capstone_version();
+
   private:
     struct Capstone;
     static const Capstone& capstone();

@@ -113,7 +113,9 @@ constexpr std::array kCoreOptions{
                "where several programs run, print the profilers' summaries of each, and all "
                "processes in the overview"},
     CoreOption{"help", "", "show the options", 'h'},
-    CoreOption{"version", "", "show the version"},
+    CoreOption{"version", "",
+               "show the version; with --verbose also the processor, the kernel and the "
+               "libraries, for reports of bugs"},
     CoreOption{"driver", "PATH", ""},
     CoreOption{"stress", "yes|no", ""},
     CoreOption{"hide", "FEATURE,...", ""},

@@ -54,10 +54,11 @@ std::string brand(const Cpuid& cpuid) {
     return text_of(std::bit_cast<std::array<std::uint32_t, 4 * answers.size()>>(answers));
 }
 
-std::string level(const RealProcessor& real) {
+std::string level(const ShownProcessor& processor) {
     std::string highest = "below x86-64-v2";
     for (const CpuLevel level : {CpuLevel::kV2, CpuLevel::kV3, CpuLevel::kV4})
-        if (ShownProcessor(real, level).missing().empty()) highest = name_of(level);
+        if (ShownProcessor(processor.real(), level, processor.hiding()).missing().empty())
+            highest = name_of(level);
     return highest;
 }
 
@@ -94,14 +95,15 @@ std::string processor_report(const ShownProcessor& processor) {
     const RealProcessor& real = processor.real();
     const Components hidden = real.xcr0 & ~processor.xcr0();
     return "processor: " + vendor(real.cpuid) + ", " + model(real.cpuid) + ", " +
-           brand(real.cpuid) + "\nlevel: " + level(real) +
+           brand(real.cpuid) + "\nlevel: " + level(processor) +
            "\nstate shown: " + names_of(processor.xcr0()) +
            "\nstate hidden: " + or_none(names_of(hidden)) +
            "\nfeatures hidden: " + or_none(hidden_features(processor)) +
            "\nregisters saved with: " + name_of(processor.saving()) +
            "\nframes of signals: " + std::to_string(processor.frame_bytes()) +
            " bytes of registers, AT_MINSIGSTKSZ " + std::to_string(processor.signal_stack()) +
-           "\nwrfsbase: " + (real.allows_base_instructions() ? "allowed" : "not allowed") + '\n';
+           "\nwrfsbase: " + (processor.allows_base_instructions() ? "allowed" : "not allowed") +
+           '\n';
 }
 
 }  // namespace assay::native

@@ -3,14 +3,17 @@
 // Started by the collector or by the driver of another process, never by people: runs a program
 // with the arguments ARGV in translation, and writes what the trace specification in the segment
 // asks for. Everything else that it has to know is in an environment variable
-// (framework/trace/launch.h).
+// (framework/trace/launch.h). Without that, `assay-driver-native --processor [FEATURE,...]` prints
+// what it makes of the processor, with those features hidden.
 #include "framework/driver/native/memory/address_space.h"
+#include "framework/driver/native/processor/report.h"
 #include "framework/driver/native/run/execution.h"
 #include "framework/trace/launch.h"
 
 #include <sys/prctl.h>
 #include <unistd.h>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 
 namespace {
@@ -38,11 +41,28 @@ void run_thread(assay::native::Thread& thread) {
     assay::native::Execution(thread).run();
 }
 
+// For `assay --version --verbose`.
+int report_processor(const char* hidden) {
+    assay::native::Hiding hiding;
+    const std::string_view unknown = hiding.add(hidden);
+    if (!unknown.empty()) {
+        std::fprintf(stderr, "no such feature: %.*s\n", static_cast<int>(unknown.size()),
+                     unknown.data());
+        return 125;
+    }
+    const assay::native::ShownProcessor processor(assay::native::RealProcessor::own(),
+                                                  trace::CpuLevel::kHost, hiding);
+    std::fputs(assay::native::processor_report(processor).c_str(), stdout);
+    return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     trace::ProgramEnvironment environment = trace::program_environment(environ);
     const std::optional<trace::Launch>& launch = environment.launch;
+    if (!launch && argc > 1 && std::string_view(argv[1]) == "--processor")
+        return report_processor(argc > 2 ? argv[2] : "");
     if (!launch) {
         std::fputs("assay: assay-driver-native is started by assay run\n", stderr);
         return 125;

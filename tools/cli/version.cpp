@@ -1,0 +1,58 @@
+#include "tools/cli/version.h"
+
+#include "framework/collector/profilers/plugin_search.h"
+#include "tools/code/disassembler.h"
+#include "tools/command_line/command_line.h"
+#include "tools/sweep/command_output.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <Zydis/Zydis.h>
+#include <elfutils/libdwfl.h>
+#include <fmt/core.h>
+#include <gnu/libc-version.h>
+#include <libdeflate.h>
+#include <pcre2.h>
+#include <sys/utsname.h>
+#include <zlib.h>
+#include <zstd.h>
+#include <array>
+
+namespace assay {
+namespace {
+
+std::string zydis_version() {
+    const ZyanU64 version = ZydisGetVersion();
+    return fmt::format("{}.{}.{}", ZYDIS_VERSION_MAJOR(version), ZYDIS_VERSION_MINOR(version),
+                       ZYDIS_VERSION_PATCH(version));
+}
+
+std::string pcre2_version() {
+    std::array<char, 64> text{};  // at least 24: pcre2api(3)
+    pcre2_config(PCRE2_CONFIG_VERSION, text.data());
+    const std::string version = text.data();
+    return version.substr(0, version.find(' '));
+}
+
+std::string libraries() {
+    return fmt::format(
+        "glibc {}, Zydis {}, Capstone {}, libdw {}, zstd {}, zlib {}, libdeflate {}, PCRE2 {}, fmt "
+        "{}.{}.{}",
+        gnu_get_libc_version(), zydis_version(), Disassembler::capstone_version(),
+        dwfl_version(nullptr), ZSTD_versionString(), zlibVersion(), LIBDEFLATE_VERSION_STRING,
+        pcre2_version(), FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100);
+}
+
+}  // namespace
+
+std::string version_report(const std::string& driver, const std::string& hidden) {
+    const std::string path = driver.empty() ? collector::find_native_driver() : driver;
+    const sweep::CommandOutput processor = sweep::output_of({path, "--processor", hidden});
+    if (processor.status != 0)
+        throw Error(fmt::format("{} --processor: {}", path, processor.problem));
+    utsname system{};
+    uname(&system);
+    return fmt::format("{}{}kernel: {} {}\nlibraries: {}\n", version_line(), processor.text,
+                       system.sysname, system.release, libraries());
+}
+
+}  // namespace assay
