@@ -8,7 +8,7 @@ from case import Case
 
 HOSTED = ("blocked_signals", "descriptors", "endings", "faulting_strings", "gs_segment",
           "interrupted", "interrupted_calls", "kernel", "large_data", "proc_files", "signal_frames",
-          "signals", "jumps", "processes", "relatives", "surroundings", "threads", "thread_ends",
+          "shown_state", "signals", "jumps", "processes", "relatives", "surroundings", "threads", "thread_ends",
           "thread_signals", "tracing", "generated_code", "mapped_code", "executable_stack", "openmp", "thrown")
 
 # Addresses are random natively.
@@ -18,6 +18,17 @@ NOT_COMPARABLE |= {f"kernel {name}" for name in (
     "in_the_way", "mapped_over_driver", "moved_over_driver", "denied")}
 NOT_COMPARABLE.add("signal_frames other_segment")
 NOT_COMPARABLE |= {f"tracing {name}" for name in ("traced", "tracer", "stepped")}
+
+
+# Features with such components, as the kernel lists them.
+HIDDEN_STATE = {"mpx", "amx_tile", "apx"}
+
+
+def processor_features() -> set[str]:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("flags"):
+            return set(line.split(":")[1].split())
+    return set()
 
 
 def own_cases(programs: Path) -> list[Case]:
@@ -33,11 +44,13 @@ def own_cases(programs: Path) -> list[Case]:
     # Its other cases are refused (end_to_end/test_failures.py).
     found.append(Case("segments others", (str(programs / "segments"), "others")))
     # Its case "leaves" tells on which core it ran.
-    found += [Case(f"processor {name}", (str(programs / "processor"), name))
-              for name in ("enabled", "vector", "saved_state", "state_fault", "signal_frame",
-                           "frame_words", "protection_keys", "interrupt_return", "undefined_flags",
-                           "transaction", "tiles", "more_registers", "permissions",
-                           "alignment_check", "alignment_kept")]
+    names = ["saved_state", "state_fault", "signal_frame", "protection_keys", "interrupt_return",
+             "undefined_flags", "transaction", "tiles", "more_registers", "permissions",
+             "alignment_check", "alignment_kept"]
+    # These print XCR0 and the sizes of frames. The driver hides some components.
+    if not HIDDEN_STATE & processor_features():
+        names += ["enabled", "vector", "frame_words"]
+    found += [Case(f"processor {name}", (str(programs / "processor"), name)) for name in names]
     found += [Case(name, (str(programs / name),)) for name in (
         "exceptions", "work", "work_static", "unusual", "frames", "repeat", "x87",
         "atomics", "avx", "sse", "bits", "select")]

@@ -60,6 +60,16 @@ class Emulated(unittest.TestCase):
         self.check(PROGRAMS / "signal_frames", "alternate_stack")
         self.check(PROGRAMS / "signal_frames", "vector_state")
 
+    def test_state_is_what_the_program_is_told(self):
+        """QEMU's "max" has MPX, with its components in XCR0, and protection keys."""
+        for processor in (*PROCESSORS, "max"):
+            for case in ("told", "saved", "signalled", "switched"):
+                with self.subTest(processor=processor, case=case):
+                    under = run([self.assay_on(processor), "--quiet", "--plugin=cache",
+                                 "--out=/dev/null", "--", PROGRAMS / "shown_state", case])
+                    self.assertEqual((under.returncode, under.stdout), (0, "fits\n"),
+                                     under.stderr)
+
     def test_handlers_begin_with_initial_registers(self):
         """As the kernel starts them; QEMU leaves what was interrupted."""
         program = [PROGRAMS / "signal_frames", "state_in_handlers"]

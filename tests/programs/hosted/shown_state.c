@@ -3,6 +3,7 @@
 #include <cpuid.h>
 #include <elf.h>
 #include <errno.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -121,29 +122,38 @@ static int told(void) {
 
 // --- What instructions write.
 
-// Gives registers other values than the initial ones, also where CPUID does not show them: the
-// kernel does.
-static int lists(const char* feature) {
-    static char line[16384];
-    FILE* file = fopen("/proc/cpuinfo", "r");
-    int found = 0;
-    while (file && !found && fgets(line, sizeof line, file))
-        found = strncmp(line, "flags", 5) == 0 && strstr(line, feature) != NULL;
-    if (file) fclose(file);
-    return found;
+// Gives registers other values than the initial ones, also where CPUID does not show them.
+static void fill_avx(void) {
+    __asm__ volatile("vcmptrueps %%ymm7, %%ymm7, %%ymm7" : : : "xmm7");
 }
-static int lists_avx, lists_avx512;
+static void fill_avx512(void) {
+    __asm__ volatile(
+        "vpternlogd $0xff, %%zmm7, %%zmm7, %%zmm7\n\t"
+        ".byte 0x62, 0xa3, 0x45, 0x40, 0x25, 0xff, 0xff\n\t"  // the same of zmm23
+        ".byte 0xc5, 0xf4, 0x46, 0xc9"                        // kxnorw %k1, %k1, %k1
+        :
+        :
+        : "xmm7");
+}
+
+static sigjmp_buf after_illegal;
+static void on_illegal(int number) {
+    siglongjmp(after_illegal, number);
+}
+static volatile int runs_avx, runs_avx512;
+static void find_registers(void) {
+    signal(SIGILL, on_illegal);
+    if (sigsetjmp(after_illegal, 1) == 0) {
+        fill_avx();
+        runs_avx = 1;
+        fill_avx512();
+        runs_avx512 = 1;
+    }
+}
 static void use_registers(void) {
     __asm__ volatile("fld1\n\tfstp %%st(1)\n\tpcmpeqd %%xmm7, %%xmm7" : : : "xmm7");
-    if (lists_avx) __asm__ volatile("vcmptrueps %%ymm7, %%ymm7, %%ymm7" : : : "xmm7");
-    if (lists_avx512)
-        __asm__ volatile(
-            "vpternlogd $0xff, %%zmm7, %%zmm7, %%zmm7\n\t"
-            ".byte 0x62, 0xa3, 0x45, 0x40, 0x25, 0xff, 0xff\n\t"  // the same of zmm23
-            ".byte 0xc5, 0xf4, 0x46, 0xc9"                        // kxnorw %k1, %k1, %k1
-            :
-            :
-            : "xmm7");
+    if (runs_avx) fill_avx();
+    if (runs_avx512) fill_avx512();
 }
 
 static _Alignas(64) unsigned char area[kRoom];
@@ -215,7 +225,7 @@ static void check_restore(void) {
 }
 
 static int saved(void) {
-    lists_avx = lists(" avx "), lists_avx512 = lists(" avx512f ");
+    find_registers();
     if (!has_xsave()) return finish();
     const struct answer more = cpuid(0xd, 1);
     static const uint64_t masks[] = {~0ULL, 0xffffffff, 0xee, 0x7, 0xe6, 2};
@@ -259,7 +269,7 @@ static void check_frame(int number, siginfo_t* info, void* context) {
     expect((word_at(state + kLegacy) & ~components) == 0, "XSTATE_BV of a frame");
 }
 static int signalled(void) {
-    lists_avx = lists(" avx "), lists_avx512 = lists(" avx512f ");
+    find_registers();
     static _Alignas(64) unsigned char stack_memory[65536];
     const stack_t stack = {.ss_sp = stack_memory, .ss_size = sizeof stack_memory};
     sigaltstack(&stack, NULL);
@@ -331,7 +341,7 @@ static void count_halves(int times) {
 }
 static int switched(void) {
     static _Alignas(64) char other_stack[65536];
-    lists_avx = lists(" avx "), lists_avx512 = lists(" avx512f ");
+    find_registers();
     getcontext(&second_context);
     second_context.uc_stack.ss_sp = other_stack;
     second_context.uc_stack.ss_size = sizeof other_stack;
