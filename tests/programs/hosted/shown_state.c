@@ -1,5 +1,6 @@
 // Whether all that tells of the processor's state components fits what instructions and the kernel
 // do with them: prints nothing but "fits", or a line for each contradiction.
+#include <asm/prctl.h>
 #include <cpuid.h>
 #include <elf.h>
 #include <errno.h>
@@ -206,6 +207,12 @@ static void check_save(const char* name, void (*save)(uint64_t), uint64_t mask, 
     contradictions += contradicts != 0;
 }
 
+// In gs, at an offset in rax, which names the two components with its bits.
+static void xsave_in_gs(uint64_t mask) {
+    syscall(SYS_arch_prctl, ARCH_SET_GS, area - mask);
+    __asm__ volatile("xsave64 %%gs:(%%rax)" : : "a"(mask), "d"(0) : "memory");
+}
+
 static void check_restore(void) {
     memset(area, 0, sizeof area);
     double value = 2.5, back = 0;
@@ -239,9 +246,10 @@ static int saved(void) {
         if (more.a & 2) check_save("xsavec64", do_xsavec64, mask, 1);
     }
     const uint64_t at = (uint32_t)(uintptr_t)area;
-    check_save("xsave at rax", (void (*)(uint64_t))xsave_at_rax, at, 0);
-    check_save("xsave at rax and rdx", (void (*)(uint64_t))xsave_at_both, at, 0);
-    if (more.a & 2) check_save("xsavec at rax", (void (*)(uint64_t))xsavec_at_rax, at, 1);
+    check_save("xsave at rax", xsave_at_rax, at, 0);
+    check_save("xsave at rax and rdx", xsave_at_both, at, 0);
+    if (more.a & 2) check_save("xsavec at rax", xsavec_at_rax, at, 1);
+    check_save("xsave in gs", xsave_in_gs, 0xc0, 0);
     check_restore();
     return finish();
 }
