@@ -45,11 +45,11 @@ def own_cases(programs: Path) -> list[Case]:
     found.append(Case("segments others", (str(programs / "segments"), "others")))
     # Its case "leaves" tells on which core it ran.
     names = ["saved_state", "state_fault", "signal_frame", "protection_keys", "interrupt_return",
-             "undefined_flags", "transaction", "tiles", "more_registers", "permissions",
+             "undefined_flags", "transaction", "tiles", "more_registers",
              "alignment_check", "alignment_kept"]
-    # These print XCR0 and the sizes of frames. The driver hides some components.
+    # These print components and the sizes of frames. The driver hides some components.
     if not HIDDEN_STATE & processor_features():
-        names += ["enabled", "vector", "frame_words"]
+        names += ["enabled", "vector", "frame_words", "permissions"]
     found += [Case(f"processor {name}", (str(programs / "processor"), name)) for name in names]
     found += [Case(name, (str(programs / name),)) for name in (
         "exceptions", "work", "work_static", "unusual", "frames", "repeat", "x87",

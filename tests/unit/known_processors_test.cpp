@@ -1,5 +1,4 @@
-// Every decision about the processor, on real ones: what CPUID answers there is in
-// data/processors.txt.
+// Every decision about the processor, for real ones: data/processors.txt has their CPUID answers.
 #include "framework/driver/native/processor/report.h"
 
 #include <doctest/doctest.h>
@@ -59,9 +58,9 @@ struct KnownProcessor {
     }
 };
 
-// What the dumps lack: four have subleaf 2 of the state leaf in the place of the others, others
-// have not all components, most of Intel's were made by programs of 32 bits, for which there is no
-// syscall, and none under Linux, which enables protection keys.
+// Adds what the dumps lack. Four dumps have subleaf 2 of the state leaf in the place of subleaf 0.
+// Others lack some components. Programs of 32 bits made most of Intel's dumps: they see no syscall.
+// No dump was made under Linux, which enables protection keys.
 void repair(KnownProcessor& processor) {
     auto& answers = processor.answers;
     if (const auto state = answers.find({kStateLeaf, 0}); state != answers.end()) {
@@ -204,7 +203,7 @@ void check_consistent(const ShownProcessor& shown, const Components real_xcr0, C
                                           [&](const Feature& one) { return one.name == name; });
         return has_feature(*feature, cpuid);
     };
-    // What is saved is there, and what the mask of xsave can be limited to.
+    // The driver and the program only save components that exist.
     CHECK((shown.xcr0() & ~real_xcr0) == 0);
     CHECK((shown.frame_components() & ~shown.xcr0()) == 0);
     CHECK(shown.limits_state() == (shown.xcr0() != real_xcr0));

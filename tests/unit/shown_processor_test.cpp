@@ -1,4 +1,4 @@
-// What a program is shown of processors: made-up ones.
+// The features of made-up processors that a program is shown.
 #include "framework/driver/native/processor/shown_processor.h"
 
 #include <Zydis/Zydis.h>
@@ -133,13 +133,14 @@ TEST_CASE("APX is hidden, and what may be its instructions is not taken for none
 }
 
 TEST_CASE("AMX is hidden, and the delayed state with it") {
-    const ShownProcessor host = shown({{7, 0, {1, 0, 0x18, 1U << 22 | 1U << 24 | 1U << 25 | 1U << 4}},
-                                       {0xd, 0, {0x602e7, 2696, 11008, 0}},
-                                       {0xd, 1, {0x1f, 2456, 0x1800, 0}},
-                                       {0xd, 17, {64, 2752, 2, 0}},
-                                       {0xd, 18, {8192, 2816, 6, 0}},
-                                       {0x1d, 1, {0x4000400, 0x80040, 16, 0}}},
-                                      kXcr0 | kAmx);
+    const ShownProcessor host =
+        shown({{7, 0, {1, 0, 0x18, 1U << 22 | 1U << 24 | 1U << 25 | 1U << 4}},
+               {0xd, 0, {0x602e7, 2696, 11008, 0}},
+               {0xd, 1, {0x1f, 2456, 0x1800, 0}},
+               {0xd, 17, {64, 2752, 2, 0}},
+               {0xd, 18, {8192, 2816, 6, 0}},
+               {0x1d, 1, {0x4000400, 0x80040, 16, 0}}},
+              kXcr0 | kAmx);
     CHECK(host.cpuid(7, 0) == CpuidAnswer{1, 0, 0x18, 1U << 4});
     CHECK(host.cpuid(0x1d, 1) == CpuidAnswer{});
     CHECK(host.cpuid(0xd, 0) == CpuidAnswer{0x2e7, 2696, 2696, 0});

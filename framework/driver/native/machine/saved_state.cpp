@@ -121,10 +121,10 @@ void write_out(const Context& context, unsigned char* out, std::size_t bytes) {
     const std::uint64_t present = components_in(area.data()) & context.frame_components;
     std::memcpy(area.data() + kLegacyBytes, &present, sizeof present);
     for (unsigned component = kAvx; component < kComponents; ++component) {
-        const auto& [size, begin, is_supervisor, is_aligned, can_be_delayed] =
-            shown_processor().component(component);
-        if (!(present >> component & 1) && begin >= kLegacyBytes && begin + size <= area.size())
-            std::memset(area.data() + begin, 0, size);
+        const StateComponent& known = shown_processor().component(component);
+        if (!(present >> component & 1) && known.offset >= kLegacyBytes &&
+            known.offset + known.bytes <= area.size())
+            std::memset(area.data() + known.offset, 0, known.bytes);
     }
     std::memcpy(out, area.data(), std::min(bytes, kSoftware));
     if (bytes > kLegacyBytes)

@@ -98,10 +98,10 @@ constexpr std::uint32_t bit(unsigned number) {
     return 1U << number;
 }
 
-// Leaves and bits that are always hidden and are no feature above. Of the leaves that grow, all
-// bits are hidden except those that are known and harmless: Zydis 4.0 knows the instructions, or
-// there are none (SDM volume 2, CPUID; Architecture Instruction Set Extensions Programming
-// Reference, 1.3).
+// Leaves and bits that are always hidden and are no feature above. Newer processors have more bits
+// in some leaves. All their bits are hidden except known ones that are harmless: Zydis 4.0 knows
+// their instructions, or they have none (SDM volume 2, CPUID; Architecture Instruction Set
+// Extensions Programming Reference, 1.3).
 struct HiddenBits {
     Hidden kind;
     std::uint32_t leaf, subleaf;

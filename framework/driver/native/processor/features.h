@@ -28,7 +28,7 @@ using Components = std::uint64_t;
 inline constexpr Components kX87AndSse = 3, kAvxState = 4, kMpxState = 0x18, kAvx512State = 0xe0,
                             kPkruState = 0x200, kTileState = 0x60000, kApxState = 0x80000,
                             kLwpState = Components{1} << 62;
-// What the driver keeps for the program. It hides all other components, known or not.
+// The driver keeps these components for the program. It hides all others, known or not.
 inline constexpr Components kKeptState = kX87AndSse | kAvxState | kAvx512State | kPkruState;
 
 // How the vector state is saved where translated code is left: by the best that the processor has.
@@ -62,7 +62,7 @@ bool has_subleaves(std::uint32_t leaf);
 bool has_leaf(std::uint32_t leaf, const Cpuid& processor);
 bool has_feature(const Feature& feature, const Cpuid& processor);
 
-// What hides the real processor's features.
+// The features of the real processor that are hidden, by what they need.
 enum class Hidden : std::uint8_t {
     kNothing,
     kState,         // state, and features whose instructions the decoder knows
@@ -71,10 +71,10 @@ enum class Hidden : std::uint8_t {
 
 class Hiding {
   public:
-    // Hides what the driver cannot give to a program.
+    // Hides the features that the driver cannot give to a program.
     Hiding();
     // Also hides the features and components of those names, separated by commas, and all that
-    // needs them. Returns the first unknown name; empty if there is none.
+    // needs them. Returns the first unknown name, or "".
     std::string_view add(std::string_view names);
     // All names that add() takes.
     static std::string names();
@@ -84,7 +84,7 @@ class Hiding {
     // The answer of a leaf without the bits of hidden features. The state leaf is not adjusted.
     CpuidAnswer without_features(std::uint32_t leaf, std::uint32_t subleaf,
                                  const CpuidAnswer& answer) const;
-    // What of this processor is hidden.
+    // The features of this processor that are hidden.
     Hidden found_in(const Cpuid& processor, Components xcr0) const;
 
   private:

@@ -1,4 +1,4 @@
-// What a bug report has to tell of the processor: `assay --version --verbose`.
+// The processor, for bug reports: `assay --version --verbose`.
 #pragma once
 
 #include "framework/driver/native/processor/shown_processor.h"

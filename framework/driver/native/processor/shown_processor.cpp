@@ -48,7 +48,7 @@ std::uint64_t own_hwcap() {
     return bytes > 0 && found != vector.end() ? found->a_un.a_val : own_cpuid(1, 0).edx;
 }
 
-// A virtual machine takes microseconds for each.
+// Asks for each answer once: in a virtual machine, each takes microseconds.
 Cpuid remembering(const Cpuid& cpuid) {
     std::map<std::pair<std::uint32_t, std::uint32_t>, CpuidAnswer> answers;
     return [=](std::uint32_t leaf, std::uint32_t subleaf) mutable {
@@ -67,8 +67,8 @@ std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
     return (bytes + unit - 1) / unit * unit;
 }
 
-// arch/x86/kernel/signal.c, init_sigframe_size(), with CONFIG_IA32_EMULATION: the largest frame
-// beside the registers and the 4 bytes behind those of XSAVE.
+// arch/x86/kernel/signal.c, init_sigframe_size(), with CONFIG_IA32_EMULATION. The rest is the
+// largest frame without the registers and the mark at their end.
 std::uint64_t signal_stack_for(std::size_t frame_bytes) {
     constexpr std::uint64_t kRest = 928, kEndMark = 4, kUnit = 16;
     return round_up(kRest + frame_bytes + (frame_bytes > kLegacyBytes ? kEndMark : 0), kUnit);
@@ -100,8 +100,8 @@ ShownProcessor::ShownProcessor(RealProcessor real, CpuLevel level, Hiding hiding
         for (unsigned number = 2; number < kComponents; ++number) {
             if ((known >> number & 1) == 0) continue;
             const CpuidAnswer found = known_(kStateLeaf, number);
-            components_[number] = {found.eax, found.ebx, (found.ecx & 1) != 0, (found.ecx & 2) != 0,
-                                   (found.ecx & 4) != 0};
+            components_[number] = {found.eax, found.ebx, (found.ecx & 1) != 0,
+                                   (found.ecx & 2) != 0};
         }
     }
     const bool can_xsave =
@@ -149,8 +149,8 @@ CpuidAnswer ShownProcessor::cpuid(std::uint32_t leaf, std::uint32_t subleaf) con
     return level_leaf(leaf) == kStateLeaf ? state_leaf(subleaf, answer) : answer;
 }
 
-// Beyond the last leaf Intel's processors repeat the highest basic one, which may have what is
-// hidden.
+// Beyond the last leaf, Intel's processors repeat the highest basic leaf, which may have hidden
+// features.
 CpuidAnswer ShownProcessor::host_cpuid(std::uint32_t leaf, std::uint32_t subleaf) const {
     const CpuidAnswer answer = real_.cpuid(leaf, subleaf);
     if (!has_leaf(leaf, known_)) {
@@ -162,12 +162,10 @@ CpuidAnswer ShownProcessor::host_cpuid(std::uint32_t leaf, std::uint32_t subleaf
     return leaf == kStateLeaf && hidden_ != Hidden::kNothing ? state_leaf(subleaf, shown) : shown;
 }
 
-// SDM volume 2, CPUID. `features` has the bits of the features in eax of subleaf 1 and what else
-// the processor or the level says. The sizes are those of the components that are shown, as with an
-// IA32_XSS of 0.
-// At a level, sizes are the same on all processors, and with them the place of signal frames.
-// Where AVX-512 lies is the real processor's: XSAVE puts it there, with Intel's after a gap for
-// MPX.
+// SDM volume 2, CPUID. `features` is the answer without hidden features; subleaf 1 keeps its eax.
+// The sizes are those of the shown components, as with an IA32_XSS of 0. At a level they are the
+// same on all processors, and with them the places of signal frames. The offset of AVX-512 is the
+// real processor's, because XSAVE uses it: Intel's processors leave a gap for MPX before it.
 CpuidAnswer ShownProcessor::state_leaf(std::uint32_t subleaf, const CpuidAnswer& features) const {
     if (!has_xsave()) return {};
     const bool is_host = level_ == CpuLevel::kHost;
@@ -211,7 +209,7 @@ std::uint64_t ShownProcessor::hwcap2() const {
     return allows_base_instructions_ ? real_.hwcap2 : real_.hwcap2 & ~kFsGsBase;
 }
 
-// Another configuration of the kernel has another rest than signal_stack_for() knows.
+// A kernel of another configuration has another rest than signal_stack_for() adds.
 std::uint64_t ShownProcessor::signal_stack() const {
     if (level_ != CpuLevel::kHost) return signal_stack_for(frame_bytes_);
     if (real_.signal_stack == 0 || real_.xcr0 == xcr0_) return real_.signal_stack;

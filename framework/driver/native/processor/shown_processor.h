@@ -1,6 +1,6 @@
-// The processor that a program is shown: the real one without what the driver hides, or an x86-64
-// level (--cpu=). All that asks about the processor asks here, so that CPUID, XGETBV, the auxiliary
-// vector, frames of signals and ptrace(2) tell the same, and instructions do what these tell.
+// The processor that a program is shown: the real one without hidden features, or an x86-64 level
+// (--cpu=). Every question about the processor is answered here. CPUID, XGETBV, the auxiliary
+// vector, frames of signals and ptrace(2) therefore tell the same, and instructions do it.
 #pragma once
 
 #include "framework/driver/native/processor/features.h"
@@ -8,11 +8,11 @@
 
 namespace assay::native {
 
-// What the machine and its kernel say.
+// The answers of the machine and its kernel.
 struct RealProcessor {
     Cpuid cpuid;
     Components xcr0 = kX87AndSse;  // the components that the kernel has enabled
-    // Of the auxiliary vector. The last is 0 before Linux 5.14.
+    // Entries of the auxiliary vector. AT_MINSIGSTKSZ is 0 before Linux 5.14.
     std::uint64_t hwcap = 0, hwcap2 = 0, signal_stack = 0;
 
     // The processor that this code runs on.
@@ -25,16 +25,16 @@ struct RealProcessor {
 // Where XSAVE keeps a component (SDM volume 1, 13.5). All 0 if the processor lacks it.
 struct StateComponent {
     std::uint32_t bytes = 0, offset = 0;  // the offset is that of the standard format
-    bool is_supervisor = false, is_aligned = false, can_be_delayed = false;
+    bool is_supervisor = false, is_aligned = false;
 };
 
 class ShownProcessor {
   public:
     ShownProcessor(RealProcessor real, trace::CpuLevel level, Hiding hiding = Hiding());
 
-    // Names the first feature that the level needs and the processor lacks; empty if there is none.
+    // The first feature that the level needs and the processor lacks, or "".
     std::string missing() const;
-    // Names a feature that the driver needs and the processor lacks; empty if there is none.
+    // A feature that the driver needs and the processor lacks, or "".
     std::string missing_for_driver() const;
 
     // --- What the program sees.
@@ -52,8 +52,8 @@ class ShownProcessor {
     std::uint64_t hwcap2() const;
     // AT_MINSIGSTKSZ; 0 if the kernel has no such entry.
     std::uint64_t signal_stack() const;
-    // False where the program is not told of the vDSO. The vDSO's code is the kernel's, and ld.so
-    // executes a part of it to find its functions. Without it libc makes system calls.
+    // True if the program is told of the vDSO. Its code, which ld.so searches for functions,
+    // differs between kernels. At a level libc makes system calls instead.
     bool has_vdso() const { return level_ == trace::CpuLevel::kHost; }
 
     // --- What the driver does for that.
@@ -66,7 +66,8 @@ class ShownProcessor {
     bool allows_base_instructions() const { return allows_base_instructions_; }
     // False if the instruction is undefined on the shown processor, though not on every one.
     bool executes(const Form& form) const;
-    // What bytes that the decoder does not know may be nevertheless; null if surely no instruction.
+    // The name of an instruction that these bytes, which the decoder does not know, may be. Null if
+    // they are certainly no instruction.
     const char* newer_instruction(std::span<const std::uint8_t> code) const;
 
     // --- How the driver saves the program's registers.
@@ -80,12 +81,12 @@ class ShownProcessor {
     const RealProcessor& real() const { return real_; }
     const Hiding& hiding() const { return hiding_; }
     bool hides_new_instructions() const { return hidden_ == Hidden::kInstructions; }
-    // True if the real processor has it, whatever the program is shown.
+    // True if the real processor has the feature, hidden or not.
     bool really_has(const Feature& feature) const { return has_feature(feature, known_); }
 
   private:
     bool has_xsave() const { return has("osxsave"); }
-    // Also false if the feature is hidden, or above the level.
+    // True if the program is shown the feature.
     bool has(std::string_view feature) const;
     CpuidAnswer host_cpuid(std::uint32_t leaf, std::uint32_t subleaf) const;
     CpuidAnswer state_leaf(std::uint32_t subleaf, const CpuidAnswer& features) const;
@@ -106,12 +107,12 @@ class ShownProcessor {
     std::size_t frame_bytes_;
 };
 
-// The one of this process: the host's, until another one is shown.
+// The processor that this process shows: the host's before show_processor() is called.
 const ShownProcessor& shown_processor();
-// Called once, before the first thread of the program begins.
+// Process::initialise() calls it once, before the program's first thread begins.
 void show_processor(trace::CpuLevel level, const Hiding& hiding);
 
-// As Intel calls it.
+// Intel's name of the extension.
 const char* name_of(ProcessorExtension extension);
 
 }  // namespace assay::native
