@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace known_processors_test {
+
 using namespace assay::native;
 using assay::trace::CpuLevel;
 
@@ -325,3 +327,5 @@ TEST_CASE("known processors: each has a report") {
             CHECK(report.find(word) != std::string::npos);
     }
 }
+
+}  // namespace known_processors_test

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+namespace shown_processor_test {
+
 using namespace assay::native;
 using assay::trace::CpuLevel;
 
@@ -304,3 +306,5 @@ TEST_CASE("instructions that the processor lacks are none") {
     CHECK_FALSE(shown({}, kXcr0, "xsave").executes(xsave));
     CHECK(shown({}, kXcr0).executes(xsave));
 }
+
+}  // namespace shown_processor_test

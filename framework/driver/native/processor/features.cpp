@@ -6,7 +6,7 @@ namespace assay::native {
 namespace {
 
 using trace::CpuLevel;
-constexpr std::uint32_t kExtended = kExtendedLeaves;
+constexpr std::uint32_t kExt = kExtendedLeaves;
 constexpr auto kEax = Feature::kEax, kEbx = Feature::kEbx, kEcx = Feature::kEcx,
                kEdx = Feature::kEdx;
 
@@ -20,13 +20,13 @@ constexpr std::array kFeatures{
     Feature{"cmov", kEveryLevel, 1, 0, kEdx, 15}, Feature{"cx8", kEveryLevel, 1, 0, kEdx, 8},
     Feature{"fpu", kEveryLevel, 1, 0, kEdx, 0}, Feature{"fxsr", kEveryLevel, 1, 0, kEdx, 24},
     Feature{"mmx", kEveryLevel, 1, 0, kEdx, 23},
-    Feature{"syscall", kEveryLevel, kExtended + 1, 0, kEdx, 11},
+    Feature{"syscall", kEveryLevel, kExt + 1, 0, kEdx, 11},
     Feature{"sse", kEveryLevel, 1, 0, kEdx, 25}, Feature{"sse2", kEveryLevel, 1, 0, kEdx, 26},
     Feature{"tsc", kEveryLevel, 1, 0, kEdx, 4}, Feature{"clflush", kEveryLevel, 1, 0, kEdx, 19},
-    Feature{"nx", kEveryLevel, kExtended + 1, 0, kEdx, 20},
-    Feature{"lm", kEveryLevel, kExtended + 1, 0, kEdx, 29},
+    Feature{"nx", kEveryLevel, kExt + 1, 0, kEdx, 20},
+    Feature{"lm", kEveryLevel, kExt + 1, 0, kEdx, 29},
     Feature{"cx16", CpuLevel::kV2, 1, 0, kEcx, 13},
-    Feature{"lahf_lm", CpuLevel::kV2, kExtended + 1, 0, kEcx, 0},
+    Feature{"lahf_lm", CpuLevel::kV2, kExt + 1, 0, kEcx, 0},
     Feature{"popcnt", CpuLevel::kV2, 1, 0, kEcx, 23}, Feature{"sse3", CpuLevel::kV2, 1, 0, kEcx, 0},
     Feature{"ssse3", CpuLevel::kV2, 1, 0, kEcx, 9, 0, "sse3"},
     Feature{"sse4_1", CpuLevel::kV2, 1, 0, kEcx, 19, 0, "ssse3"},
@@ -37,7 +37,7 @@ constexpr std::array kFeatures{
     Feature{"bmi1", CpuLevel::kV3, 7, 0, kEbx, 3}, Feature{"bmi2", CpuLevel::kV3, 7, 0, kEbx, 8},
     Feature{"f16c", CpuLevel::kV3, 1, 0, kEcx, 29, kAvxState, "avx"},
     Feature{"fma", CpuLevel::kV3, 1, 0, kEcx, 12, kAvxState, "avx"},
-    Feature{"lzcnt", CpuLevel::kV3, kExtended + 1, 0, kEcx, 5},
+    Feature{"lzcnt", CpuLevel::kV3, kExt + 1, 0, kEcx, 5},
     Feature{"movbe", CpuLevel::kV3, 1, 0, kEcx, 22},
     Feature{"xsave", CpuLevel::kV3, 1, 0, kEcx, 26},
     Feature{"osxsave", CpuLevel::kV3, 1, 0, kEcx, 27, 0, "xsave"},
@@ -56,8 +56,8 @@ constexpr std::array kFeatures{
     Feature{"uintr", kNoLevel, 7, 0, kEdx, 5, 0, "xsaves"},
     Feature{"vaes", kNoLevel, 7, 0, kEcx, 9, kAvxState, "aes"},
     Feature{"vpclmulqdq", kNoLevel, 7, 0, kEcx, 10, kAvxState, "pclmulqdq"},
-    Feature{"xop", kNoLevel, kExtended + 1, 0, kEcx, 11, kAvxState, "avx"},
-    Feature{"fma4", kNoLevel, kExtended + 1, 0, kEcx, 16, kAvxState, "avx"},
+    Feature{"xop", kNoLevel, kExt + 1, 0, kEcx, 11, kAvxState, "avx"},
+    Feature{"fma4", kNoLevel, kExt + 1, 0, kEcx, 16, kAvxState, "avx"},
     Feature{"avx_vnni", kNoLevel, 7, 1, kEax, 4, kAvxState, "avx2"},
     Feature{"avx512ifma", kNoLevel, 7, 0, kEbx, 21, kAvx512State, "avx512f"},
     Feature{"avx512pf", kNoLevel, 7, 0, kEbx, 26, kAvx512State, "avx512f"},
@@ -83,7 +83,7 @@ constexpr std::array kFeatures{
     Feature{"amx_bf16", kNoLevel, 7, 0, kEdx, 22, kTileState},
     Feature{"amx_tile", kNoLevel, 7, 0, kEdx, 24, kTileState},
     Feature{"amx_int8", kNoLevel, 7, 0, kEdx, 25, kTileState},
-    Feature{"lwp", kNoLevel, kExtended + 1, 0, kEcx, 15, kLwpState}};
+    Feature{"lwp", kNoLevel, kExt + 1, 0, kEcx, 15, kLwpState}};
 static_assert(kFeatures.size() <= kMostFeatures);
 
 struct StateName {
@@ -94,7 +94,7 @@ constexpr std::array kStateNames{StateName{"avx", kAvxState}, StateName{"avx512"
                                  StateName{"opmask", 0x20},   StateName{"zmm_hi256", 0x40},
                                  StateName{"hi16_zmm", 0x80}, StateName{"pkru", kPkruState}};
 
-constexpr std::uint32_t bit(unsigned number) {
+constexpr std::uint32_t flag(unsigned number) {
     return 1U << number;
 }
 
@@ -108,23 +108,24 @@ struct HiddenBits {
     CpuidAnswer bits;
 };
 constexpr std::uint32_t kAll = ~0U;
-constexpr std::uint32_t kShown71Eax = bit(4) | bit(5)                 // AVX-VNNI, AVX512_BF16
-                                      | bit(6) | bit(8)               // LASS, ArchPerfmonExt
-                                      | bit(10) | bit(11) | bit(12)   // fast rep movsb and others
-                                      | bit(17) | bit(18) | bit(20)   // FRED, LKGS, NMI source
-                                      | bit(22) | bit(26) | bit(30);  // HRESET, LAM, of the kernel
-constexpr std::uint32_t kShown71Edx = bit(14) | bit(18);              // PREFETCHI, CET_SSS
+constexpr std::uint32_t kShown71Eax = flag(4) | flag(5)                 // AVX-VNNI, AVX512_BF16
+                                      | flag(6) | flag(8)               // LASS, ArchPerfmonExt
+                                      | flag(10) | flag(11) | flag(12)  // fast rep movsb and others
+                                      | flag(17) | flag(18) | flag(20)  // FRED, LKGS, NMI source
+                                      | flag(22) | flag(26) |
+                                      flag(30);             // HRESET, LAM, of the kernel
+constexpr std::uint32_t kShown71Edx = flag(14) | flag(18);  // PREFETCHI, CET_SSS
 constexpr CpuidAnswer kWhole{kAll, kAll, kAll, kAll};
 constexpr std::array kHiddenBits{
-    HiddenBits{Hidden::kInstructions, 7, 1, {~kShown71Eax, ~bit(0), kAll, ~kShown71Edx}},
+    HiddenBits{Hidden::kInstructions, 7, 1, {~kShown71Eax, ~flag(0), kAll, ~kShown71Edx}},
     HiddenBits{Hidden::kState, 0x1d, 0, kWhole},  // AMX
     HiddenBits{Hidden::kState, 0x1d, 1, kWhole},
     HiddenBits{Hidden::kState, 0x1e, 0, kWhole},
     HiddenBits{Hidden::kInstructions, 0x1e, 1, kWhole},
     HiddenBits{Hidden::kInstructions, 0x24, 0, kWhole},  // AVX10
     HiddenBits{Hidden::kInstructions, 0x24, 1, kWhole},
-    HiddenBits{Hidden::kInstructions, 0x29, 0, kWhole},        // APX
-    HiddenBits{Hidden::kState, kExtended + 0x1c, 0, kWhole}};  // LWP
+    HiddenBits{Hidden::kInstructions, 0x29, 0, kWhole},   // APX
+    HiddenBits{Hidden::kState, kExt + 0x1c, 0, kWhole}};  // LWP
 
 CpuidAnswer without(const CpuidAnswer& answer, const CpuidAnswer& bits) {
     return {answer.eax & ~bits.eax, answer.ebx & ~bits.ebx, answer.ecx & ~bits.ecx,
@@ -159,7 +160,7 @@ bool has_subleaves(std::uint32_t leaf) {
 }
 
 bool has_leaf(std::uint32_t leaf, const Cpuid& processor) {
-    return processor(leaf & kExtended, 0).eax >= leaf;
+    return processor(leaf & kExt, 0).eax >= leaf;
 }
 
 bool has_feature(const Feature& feature, const Cpuid& processor) {
@@ -246,7 +247,7 @@ CpuidAnswer Hiding::without_features(std::uint32_t leaf, std::uint32_t subleaf,
         const Feature& feature = kFeatures[i];
         if (features_[i] && feature.leaf == leaf &&
             (!has_subleaves(leaf) || feature.subleaf == subleaf))
-            part(shown, feature.where) &= ~bit(feature.bit);
+            part(shown, feature.where) &= ~flag(feature.bit);
     }
     return shown;
 }

@@ -29,13 +29,13 @@ std::string text_of(const std::array<std::uint32_t, kWords>& words) {
     return text.substr(first, text.find_last_not_of(' ') + 1 - first);
 }
 
-std::string vendor(const Cpuid& cpuid) {
+std::string vendor_of(const Cpuid& cpuid) {
     const CpuidAnswer first = cpuid(0, 0);
     return text_of(std::array{first.ebx, first.edx, first.ecx});
 }
 
 // SDM volume 2, CPUID, leaf 1.
-std::string model(const Cpuid& cpuid) {
+std::string model_of(const Cpuid& cpuid) {
     constexpr std::uint32_t kWithMore = 0xf, kWithModel = 6;
     const std::uint32_t signature = cpuid(1, 0).eax;
     std::uint32_t family = signature >> 8 & 0xf, model = signature >> 4 & 0xf;
@@ -45,7 +45,7 @@ std::string model(const Cpuid& cpuid) {
            std::to_string(signature & 0xf);
 }
 
-std::string brand(const Cpuid& cpuid) {
+std::string brand_of(const Cpuid& cpuid) {
     constexpr std::uint32_t kFirst = kExtendedLeaves + 2, kLast = kExtendedLeaves + 4;
     if (!has_leaf(kLast, cpuid)) return "";
     std::array<CpuidAnswer, kLast - kFirst + 1> answers;
@@ -54,7 +54,7 @@ std::string brand(const Cpuid& cpuid) {
     return text_of(std::bit_cast<std::array<std::uint32_t, 4 * answers.size()>>(answers));
 }
 
-std::string level(const ShownProcessor& processor) {
+std::string level_of(const ShownProcessor& processor) {
     std::string highest = "below x86-64-v2";
     for (const CpuLevel level : {CpuLevel::kV2, CpuLevel::kV3, CpuLevel::kV4})
         if (ShownProcessor(processor.real(), level, processor.hiding()).missing().empty())
@@ -94,8 +94,8 @@ std::string hidden_features(const ShownProcessor& processor) {
 std::string processor_report(const ShownProcessor& processor) {
     const RealProcessor& real = processor.real();
     const Components hidden = real.xcr0 & ~processor.xcr0();
-    return "processor: " + vendor(real.cpuid) + ", " + model(real.cpuid) + ", " +
-           brand(real.cpuid) + "\nlevel: " + level(processor) +
+    return "processor: " + vendor_of(real.cpuid) + ", " + model_of(real.cpuid) + ", " +
+           brand_of(real.cpuid) + "\nlevel: " + level_of(processor) +
            "\nstate shown: " + names_of(processor.xcr0()) +
            "\nstate hidden: " + or_none(names_of(hidden)) +
            "\nfeatures hidden: " + or_none(hidden_features(processor)) +
