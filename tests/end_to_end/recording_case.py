@@ -46,6 +46,7 @@ class RecordingCase(unittest.TestCase):
         return result.stderr
 
     def record(self, program, *options, status=0):
+        support.require(program[0])
         trace = self.folder / "trace"
         self.assay("record", "-q", "-o", trace, *options, "--", *program, status=status)
         return trace

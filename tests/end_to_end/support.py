@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import unittest
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,9 @@ PLUGINS = BUILD / "tests" / "plugins"
 
 SKIPPED = 77  # the exit status that meson takes for "skipped"
 
+# Meson names the folders of all libraries that it has built. Users' loaders do not search these.
+os.environ.pop("LD_LIBRARY_PATH", None)
+
 # Ignored behind nohup(1), and in the background of a shell: the tests' own programs would inherit it.
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) == signal.SIG_IGN:
@@ -25,8 +29,20 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
 GEOMETRY = ["--I1=32768,8,64", "--D1=49152,12,64", "--LL=33554432,16,64"]
 
 
+class TestResult(unittest.TextTestResult):
+    """Also says why a test is skipped."""
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.stream.writeln(f" {test.id().removeprefix('__main__.')} is skipped: {reason}")
+
+
+unittest.TextTestRunner.resultclass = TestResult
+
+
 def run(argv, timeout=300, **more) -> subprocess.CompletedProcess:
     """Runs a command to its end, with its output as text."""
+    require(argv[0])
     if "input" not in more:
         more.setdefault("stdin", subprocess.DEVNULL)
     for stream in ("stdout", "stderr"):
@@ -37,6 +53,7 @@ def run(argv, timeout=300, **more) -> subprocess.CompletedProcess:
 
 def profile(program, *options, plugin="cache", out="/dev/null", **more):
     """Runs a program, given as a list of words, under assay."""
+    require(program[0])
     return run([ASSAY, f"--plugin={plugin}", f"--out={out}", *options, "--", *program], **more)
 
 
@@ -57,8 +74,37 @@ def terminal_text(leader: int) -> str:
     return text.decode()
 
 
+# The Debian packages of programs that tests need and that assay itself does not.
+PACKAGES = {"bzip2": "bzip2", "callgrind_annotate": "valgrind", "cg_annotate": "valgrind",
+            "cg_diff": "valgrind", "cg_merge": "valgrind", "cmake": "cmake", "fish": "fish",
+            "g++": "g++", "gcc": "gcc", "gdb": "gdb", "git": "git", "go": "golang-go",
+            "groff": "groff", "make": "make", "man": "man-db", "meson": "meson",
+            "mpicc": "libopenmpi-dev", "mpirun": "openmpi-bin", "node": "nodejs",
+            "objcopy": "binutils", "pgrep": "procps", "pkg-config": "pkg-config",
+            "qemu-x86_64": "qemu-user", "sqlite3": "sqlite3", "strace": "strace",
+            "tmux": "tmux", "valgrind": "valgrind", "xz": "xz-utils", "zsh": "zsh",
+            "zstd": "zstd"}
+
+
 def installed(*tools) -> bool:
     return all(shutil.which(tool) for tool in tools)
+
+
+def packages_of(*tools) -> str:
+    """What to say where a tool is missing."""
+    return "needs " + ", ".join(dict.fromkeys(PACKAGES[tool] for tool in tools))
+
+
+def needs(*tools):
+    """Skips a test, or a class of tests, where one of the programs is not installed."""
+    return unittest.skipUnless(installed(*tools), packages_of(*tools))
+
+
+def require(program) -> None:
+    """Skips the test that runs this if the program is one of PACKAGES and is not installed."""
+    name = Path(program).name
+    if name in PACKAGES and not shutil.which(program):
+        raise unittest.SkipTest(packages_of(name))
 
 
 def allows_base_instructions() -> bool:

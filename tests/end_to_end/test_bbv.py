@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import ASSAY, PROGRAMS, installed, profile, read_events, run, temporary_folder
+from support import ASSAY, PROGRAMS, needs, profile, read_events, run, temporary_folder
 
 # Valgrind does not know all instructions of the other freestanding programs.
 FREESTANDING = {"matrix": (997, 20_000), "recursion": (997,),
@@ -52,7 +52,7 @@ class Files(unittest.TestCase):
         return (self.folder / name).read_text()
 
 
-@unittest.skipUnless(installed("valgrind"), "needs valgrind")
+@needs("valgrind")
 class LikeExpBbv(Files):
     def test_totals_that_exp_bbv_lacks(self):
         """tests/programs/freestanding/prefixed.S"""

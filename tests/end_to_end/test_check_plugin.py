@@ -4,7 +4,7 @@
 import os
 import unittest
 
-from support import ASSAY, BUILD, PLUGINS, ROOT, installed, run, temporary_folder
+from support import ASSAY, BUILD, PLUGINS, ROOT, needs, run, temporary_folder
 
 # What careless.so does wrong: the function that is named, and words of the line.
 CARELESS = {
@@ -133,7 +133,7 @@ class CheckPlugin(unittest.TestCase):
                 self.assertIn("does not return within 4 s", result.stdout)
                 self.assertIn("nothing more was checked", result.stdout)
 
-    @unittest.skipUnless(installed("gcc"), "needs gcc")
+    @needs("gcc")
     def test_with_address_sanitizer(self):
         runtime = run(["gcc", "-print-file-name=libasan.so"]).stdout.strip()
         if not os.path.isabs(runtime):

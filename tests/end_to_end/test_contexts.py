@@ -7,7 +7,7 @@ import unittest
 from collections import Counter
 
 import support
-from support import PLUGINS, PROGRAMS, installed, profile, read_events, run
+from support import PLUGINS, PROGRAMS, needs, profile, read_events, run
 
 STACK = re.compile(r'#! stack (\d+) in=(\d+) (call|interrupted|inlined|jumped)=\S+ '
                    r'("(?:[^"\\]|\\.)*"|\S+)((?: \d+)*)$')
@@ -164,7 +164,7 @@ class Contexts(unittest.TestCase):
         for counts in references.values():
             self.assertEqual(counts[0], 2 * counts[1] + counts[1])
 
-    @unittest.skipUnless(installed("cg_annotate", "cg_merge"), "Valgrind is not installed")
+    @needs("cg_annotate", "cg_merge")
     def test_cachegrind_s_tools_read_the_file(self):
         self.calls("calling", "plain")
         for command in (["cg_annotate", self.out],
@@ -292,7 +292,7 @@ class ContextsOfAllProfilers(unittest.TestCase):
                      plugin=f"cache,{PLUGINS / 'contexts.so'}", contexts=False)
         self.assertIn("no contexts", self.stderr)
 
-    @unittest.skipUnless(installed("valgrind", "callgrind_annotate"), "Valgrind is not installed")
+    @needs("valgrind", "callgrind_annotate")
     def test_inclusive_counts_are_callgrind_s(self):
         for program in ("recursion", "many", "list", "indirect"):
             with self.subTest(program=program):

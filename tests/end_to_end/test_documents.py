@@ -4,7 +4,6 @@ command has a man page, made of a template and of the tables that its --help sho
 
 import os
 import re
-import shutil
 import subprocess
 import unittest
 from pathlib import Path
@@ -42,7 +41,7 @@ class Documents(unittest.TestCase):
             pages += (ROOT / folder).rglob("*.md")
         self.assertEqual([link for page in pages for link in broken_links(page)], [])
 
-    @unittest.skipUnless(shutil.which("meson"), "needs meson")
+    @support.needs("meson")
     def test_installed(self):
         folder = support.temporary_folder(self)
         subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir",
@@ -119,13 +118,13 @@ class ManPages(unittest.TestCase):
                     shown |= {"-h", "--help", "--version"}
                 self.assertEqual(documented, shown)
 
-    @unittest.skipUnless(shutil.which("groff"), "needs groff")
+    @support.needs("groff")
     def test_groff_has_no_objection(self):
         for page in PAGES.glob("*.1"):
             checked = run(["groff", "-man", "-ww", "-Tutf8", "-z", page])
             self.assertEqual((checked.returncode, checked.stderr), (0, ""), page.name)
 
-    @unittest.skipUnless(shutil.which("man") and shutil.which("groff"), "needs man and groff")
+    @support.needs("man", "groff")
     def test_man_shows_what_help_says(self):
         for name in self.commands():
             shown = run(["man", "--warnings", "--nh", "-l", PAGES / f"assay-{name}.1"],

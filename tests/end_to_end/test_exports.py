@@ -14,7 +14,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import support
-from support import ASSAY, GEOMETRY, PLUGINS, PROGRAMS, ROOT, installed, profile, read_events, run
+from support import (ASSAY, GEOMETRY, PLUGINS, PROGRAMS, ROOT, installed, needs, profile,
+                     read_events, run)
 
 try:
     import jsonschema
@@ -186,7 +187,7 @@ class Exports(Profile):
             for i, prefix in enumerate(thread["stackTable"]["prefix"]):
                 self.assertTrue(prefix is None or prefix < i)
 
-    @unittest.skipUnless(installed("callgrind_annotate"), "Valgrind is not installed")
+    @needs("callgrind_annotate")
     def test_callgrind_annotate(self):
         out = self.folder / "callgrind.out"
         self.exported("callgrind", "-o", out)
@@ -232,7 +233,7 @@ class Exports(Profile):
         for sample in found[2]:
             self.assertLessEqual(set(packed(dict(fields(sample))[1])), ids[0])
 
-    @unittest.skipUnless(installed("go"), "go is not installed")
+    @needs("go")
     def test_pprof_keeps_names_of_templates_apart(self):
         path, out = self.folder / "names", self.folder / "names.pb.gz"
         names = ["lin::multiply<double>", "lin::multiply<float>",
@@ -314,7 +315,7 @@ class Exports(Profile):
             for name in shown_names:
                 self.assertRegex(shown.stdout, rf"(?m) {re.escape(name)}$")
 
-    @unittest.skipUnless(installed("go"), "go is not installed")
+    @needs("go")
     def test_go_tool_pprof(self):
         out = self.folder / "profile.pb.gz"
         self.exported("pprof", "-o", out)

@@ -11,7 +11,7 @@ import textwrap
 import unittest
 
 import support
-from support import ASSAY, ROOT, installed, run
+from support import ASSAY, ROOT, needs, run
 
 try:
     import jsonschema
@@ -210,7 +210,7 @@ def gitlab_script(workflow: str) -> str:
     return "".join(line.removeprefix("    - ") + "\n" for line in script.splitlines())
 
 
-@unittest.skipUnless(installed("git", "make", "g++"), "needs git, make and g++")
+@needs("git", "make", "g++")
 class Workflows(unittest.TestCase):
     def setUp(self):
         self.folder = support.temporary_folder(self)

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Names of code that a program makes itself: perf maps and jitdump files."""
 
-import shutil
 import unittest
 from pathlib import Path
 
@@ -80,7 +79,7 @@ class GeneratedNames(unittest.TestCase):
         counts, _ = self.profiled("-c", script, program="/bin/sh")
         self.assertNotIn("linked", counts)
 
-    @unittest.skipUnless(shutil.which("node"), "no just-in-time compiler")
+    @support.needs("node")
     def test_node(self):
         script = self.folder / "a.js"
         script.write_text("function hot(n) { let s = 0; for (let i = 0; i < n; ++i) s += i % 7; "

@@ -9,7 +9,7 @@ import subprocess
 import unittest
 
 import support
-from support import ASSAY, BUILD, PLUGINS, PROGRAMS, installed, profile, run
+from support import ASSAY, BUILD, PLUGINS, PROGRAMS, needs, profile, run
 
 REFUSED = 125
 KERNEL = PROGRAMS / "kernel"
@@ -135,13 +135,13 @@ class Kernel(unittest.TestCase):
                           f"sleep 0.2; {code}; echo end"])
             self.assertEqual((result.returncode, result.stdout), (0, "end\n"), result.stderr)
 
-    @unittest.skipUnless(installed("strace"), "strace is not installed")
+    @needs("strace")
     def test_strace(self):
         result = profile(["strace", "-o", "/dev/null", "/bin/true"], plugin=COUNTS)
         self.assertEqual(result.returncode, REFUSED, result.stderr)
         self.assertIn("PTRACE_GET_SYSCALL_INFO", result.stderr)
 
-    @unittest.skipUnless(installed("gdb"), "gdb is not installed")
+    @needs("gdb")
     def test_gdb(self):
         """It tries what the kernel can, with children that ask to be traced, and then debugs."""
         result = profile(["gdb", "-nx", "-batch", "-ex", "run", "/bin/true"], "--quiet",

@@ -12,7 +12,7 @@ import unittest
 from pathlib import Path
 
 import support
-from support import (ASSAY, GEOMETRY, PLUGINS, PROGRAMS, installed, profile, read_events, run,
+from support import (ASSAY, GEOMETRY, PLUGINS, PROGRAMS, needs, profile, read_events, run,
                      terminal_text)
 
 WORK = [PROGRAMS / "work"]
@@ -175,7 +175,7 @@ class Output(unittest.TestCase):
         self.assertTrue(any(numbers(line)[:len(summary)] == summary
                             for line in shown.stdout.splitlines()), shown.stdout[:2000])
 
-    @unittest.skipUnless(installed("cg_annotate"), "cg_annotate is not installed")
+    @needs("cg_annotate")
     def test_cg_annotate_agrees(self):
         self.profile_work()
         shown = run(["cg_annotate", "--auto=yes", self.out])
@@ -185,7 +185,7 @@ class Output(unittest.TestCase):
         totals = [line for line in shown.stdout.splitlines() if "PROGRAM TOTALS" in line]
         self.assertEqual(numbers(totals[0]), summary)
 
-    @unittest.skipUnless(installed("cg_merge", "cg_diff"), "cg_merge is not installed")
+    @needs("cg_merge", "cg_diff")
     def test_cg_merge_and_cg_diff_read_it(self):
         self.profile_work()
         merged = self.folder / "merged"
@@ -265,7 +265,8 @@ class Output(unittest.TestCase):
             self.assertEqual(len(read_events(self.out).summary), 9)
             self.out.unlink()
 
-    @unittest.skipUnless(installed("objcopy"), "needs objcopy")
+    @needs("objcopy")
+    @unittest.skipUnless(Path("/usr/lib/debug/.build-id").is_dir(), "needs libc6-dbg")
     def test_debug_information_is_kept_where_that_is_wanted(self):
         program, folder = self.folder / "compressed", self.folder / "kept"
         folder.mkdir()

@@ -521,7 +521,7 @@ class Processes(unittest.TestCase):
             self.assertEqual(refused.returncode, 125)
             self.assertIn(why, refused.stderr)
 
-    @unittest.skipUnless(support.installed("mpirun", "mpicc"), "needs Open MPI")
+    @support.needs("mpirun", "mpicc")
     def test_ranks(self):
         source = self.script("ring.c", """#include <mpi.h>
             static volatile long sum;

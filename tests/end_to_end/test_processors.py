@@ -7,7 +7,7 @@ import shutil
 import sys
 import unittest
 
-from support import ASSAY, BUILD, PROGRAMS, installed, profile, run, temporary_folder
+from support import ASSAY, BUILD, PROGRAMS, needs, profile, run, temporary_folder
 
 DRIVER = BUILD / "framework/driver/native/assay-driver-native"
 
@@ -23,7 +23,7 @@ os.execvpe(words[0], words, variables)
 PROCESSORS = ("qemu64", "max,-xsaveopt")
 
 
-@unittest.skipUnless(installed("qemu-x86_64"), "no qemu-x86_64")
+@needs("qemu-x86_64")
 class Emulated(unittest.TestCase):
     def assay_on(self, processor):
         """A build that differs from BUILD in its driver."""

@@ -14,8 +14,7 @@ import unittest
 from pathlib import Path
 
 import support
-from support import (ASSAY, GEOMETRY, PROGRAMS, ROOT, installed, profile, read_events, run,
-                     terminal_text)
+from support import ASSAY, GEOMETRY, PROGRAMS, ROOT, needs, profile, read_events, run, terminal_text
 
 DATA = ROOT / "tests" / "end_to_end" / "data"
 
@@ -115,8 +114,7 @@ def peak_memory(argv) -> tuple[int, float]:
     return usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime
 
 
-@unittest.skipUnless(installed("valgrind", "cg_annotate", "cg_merge", "cg_diff"),
-                     "Valgrind is not installed")
+@needs("valgrind", "cg_annotate", "cg_merge", "cg_diff")
 class SameAsCachegrind(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -220,7 +218,7 @@ class SameAsCachegrind(unittest.TestCase):
                 checked += len(line["instructions"])
         self.assertGreater(checked, 20)
 
-    @unittest.skipUnless(installed("callgrind_annotate"), "callgrind_annotate is not installed")
+    @needs("callgrind_annotate")
     def test_callgrind(self):
         path = self.folder / "callgrind.out"
         run(["valgrind", "-q", "--tool=callgrind", "--dump-instr=yes", "--collect-jumps=yes",
@@ -533,7 +531,7 @@ class Shown(unittest.TestCase):
         self.assertEqual(self.complete("assay --plugin = cache --toggle = a : b --cpu"), ["--cpu="])
         self.assertEqual(self.complete("assay run --cpu"), ["--cpu="])
 
-    @unittest.skipUnless(installed("fish"), "fish is not installed")
+    @needs("fish")
     def test_fish_completes(self):
         script = self.folder / "assay.fish"
         script.write_text(run([ASSAY, "completion", "fish"]).stdout)
@@ -557,7 +555,7 @@ class Shown(unittest.TestCase):
         self.assertEqual(complete("assay --plugin=branch,cac"), ["--plugin=branch,cache"])
         self.assertEqual(complete("assay --plugin=cache --D1"), ["--D1="])
 
-    @unittest.skipUnless(installed("zsh"), "zsh is not installed")
+    @needs("zsh")
     def test_zsh_completes(self):
         """Lines are typed on a terminal, tabs and all; a function tells what words they became."""
         (self.folder / ".zshrc").write_text(

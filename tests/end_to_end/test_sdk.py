@@ -12,7 +12,7 @@ import support
 from support import BUILD, ROOT, profile, read_events, run
 
 
-@unittest.skipUnless(support.installed("meson", "pkg-config"), "needs meson and pkg-config")
+@support.needs("meson", "pkg-config")
 class ForAuthors(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -80,7 +80,7 @@ class ForAuthors(unittest.TestCase):
         self.assertGreater(events.summary[0], 0)
         self.assertEqual(events.summary[:2], events.summary[2:])
 
-    @unittest.skipUnless(support.installed("cmake"), "needs cmake")
+    @support.needs("cmake")
     def test_template(self):
         folder, outputs = self.follow(ROOT / "sdk" / "template" / "README.md")
         self.assertTrue(all("keeps to the rules" in text for line, text in outputs.items()

@@ -302,7 +302,7 @@ class Instructions(unittest.TestCase):
         self.said = result.stderr
         return read_events(self.out)
 
-    @unittest.skipUnless(support.installed("valgrind"), "needs valgrind")
+    @support.needs("valgrind")
     def test_like_a_model_of_the_whole_trace(self):
         """Programs without libc, whose addresses are the same everywhere."""
         for program in ("switch", "straddle"):
