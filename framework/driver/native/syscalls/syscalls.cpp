@@ -208,8 +208,7 @@ long dispatch(const Call& call) {
         case SYS_pkey_mprotect:
             return do_protect_by_key(call);
         case SYS_pkey_alloc:
-        case SYS_pkey_free:
-            return do_change_keys(call);
+            return do_allocate_key(call);
         case SYS_mremap:
             return do_remap(call);
         case SYS_madvise:

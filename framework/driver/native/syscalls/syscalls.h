@@ -44,7 +44,7 @@ long do_map(Call call);
 long do_unmap(const Call& call);
 long do_protect(const Call& call);
 long do_protect_by_key(const Call& call);
-long do_change_keys(const Call& call);
+long do_allocate_key(const Call& call);
 long do_remap(const Call& call);
 long do_advise(const Call& call);
 long do_attach(const Call& call);
