@@ -83,8 +83,8 @@ class CacheProfiler final : public assay::Profiler {
         if (settings_.count_iterations && !settings_.simulate)
             throw std::invalid_argument(
                 "--rep=iterations cannot be combined with --cache-sim=no; leave one of them out");
+        if (settings_.machine || settings_.of_host) check_with_machine(settings_, is_sampled());
         if (!settings_.machine) return;
-        check_with_machine(settings_, is_sampled());
         if (const auto shapes = plain_shapes(*settings_.machine))
             take_plain_machine(*shapes);
         else

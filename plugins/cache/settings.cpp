@@ -9,8 +9,7 @@
 namespace cache {
 namespace {
 
-// For a processor that describes no caches: Cachegrind's choice as well, an Athlon's.
-constexpr Geometries kFallback{{65536, 2, 64}, {65536, 2, 64}, {262144, 8, 64}};
+constexpr Geometries kDefault{{32768, 8, 64}, {32768, 8, 64}, {8388608, 16, 64}};
 
 std::optional<Geometry>* geometry_option(Settings& settings, std::string_view name) {
     if (name == "I1") return &settings.i1;
@@ -37,7 +36,11 @@ void apply(Settings& settings, std::string_view name, std::string_view value) {
         if (value != "program" && value != "profiler")
             throw assay::BadOption(name, value, "use program or profiler");
         settings.level1_in_program = value == "program";
+    } else if (name == "machine" && value == "host") {
+        settings.of_host = true;
+        settings.machine.reset();
     } else if (name == "machine") {
+        settings.of_host = false;
         settings.machine = machine::read_machine(std::string(value));
     }  // else branch-sim, for which assay loads the profiler
 }
@@ -47,23 +50,31 @@ void check_with_machine(const Settings& settings, bool sampled) {
         throw std::invalid_argument("--machine cannot be combined with " + option +
                                     "; leave one of them out");
     };
-    if (!settings.with_machine.empty()) refuse(settings.with_machine);
     if (!settings.simulate) refuse("--cache-sim=no");
+    if (settings.of_host) return;
+    if (!settings.with_machine.empty()) refuse(settings.with_machine);
     if (sampled) refuse("--sample");
 }
 
 Geometries geometries(const Settings& settings) {
-    const Geometries own = processor_caches(kFallback);
+    const Geometries own = settings.of_host ? processor_caches(kDefault) : kDefault;
     return {settings.i1.value_or(with_power_of_two_sets(own.i1)),
             settings.d1.value_or(with_power_of_two_sets(own.d1)),
             settings.ll.value_or(with_power_of_two_sets(own.ll))};
 }
 
 std::vector<std::pair<std::string, std::string>> describe(const Settings& settings) {
-    const Geometries shapes = geometries(settings), own = processor_caches(kFallback);
+    const Geometries shapes = geometries(settings);
     std::vector<std::pair<std::string, std::string>> lines{{"I1 cache", describe(shapes.i1)},
                                                            {"D1 cache", describe(shapes.d1)},
                                                            {"LL cache", describe(shapes.ll)}};
+    if (settings.i1 && settings.d1 && settings.ll) return lines;
+    if (!settings.of_host) {
+        lines.emplace_back("Cache shapes", "assay's default; --machine=host takes the processor's");
+        return lines;
+    }
+    lines.emplace_back("Cache shapes", "this processor's, by --machine=host");
+    const Geometries own = processor_caches(kDefault);
     const auto tell = [&](const char* name, bool is_own, const Geometry& has) {
         if (is_own && !std::has_single_bit(has.sets()))
             lines.emplace_back(std::string("Processor's ") + name,

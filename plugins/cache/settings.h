@@ -20,17 +20,18 @@ struct Settings {
     bool simulate = true;
     bool count_iterations = false;
     bool level1_in_program = true;
+    bool of_host = false;  // --machine=host: shapes that are not given are the processor's
     std::optional<machine::Machine> machine;
     std::string with_machine;  // an option that was given and says what a machine says
 };
 
 inline constexpr std::array<vp_option_t, 8> kOptionTable{{
     {"I1", "SIZE,WAYS,LINE", nullptr,
-     "Level-1 instruction cache: bytes, associativity, bytes of a line, as 32K,8,64; default: the "
-     "processor's.",
+     "Level-1 instruction cache: bytes, associativity, bytes of a line; default: 32K,8,64.",
      VP_OPTION_TEXT, 0},
-    {"D1", "SIZE,WAYS,LINE", nullptr, "Level-1 data cache.", VP_OPTION_TEXT, 0},
-    {"LL", "SIZE,WAYS,LINE", nullptr, "Last-level cache, behind both.", VP_OPTION_TEXT, 0},
+    {"D1", "SIZE,WAYS,LINE", nullptr, "Level-1 data cache; default: 32K,8,64.", VP_OPTION_TEXT, 0},
+    {"LL", "SIZE,WAYS,LINE", nullptr, "Last-level cache after both; default: 8M,16,64.",
+     VP_OPTION_TEXT, 0},
     {"cache-sim", "yes|no", "yes", "Simulates the caches; otherwise only Ir is counted.",
      VP_OPTION_YES_NO, 0},
     {"branch-sim", "branch", "no",
@@ -44,10 +45,10 @@ inline constexpr std::array<vp_option_t, 8> kOptionTable{{
      "Where I1 and D1 are simulated: by the program's threads takes less processor time, by the "
      "profiler beside it may be sooner done if most references miss. The counts are the same.",
      VP_OPTION_TEXT, 0},
-    {"machine", "FILE|NAME", nullptr,
+    {"machine", "FILE|NAME|host", nullptr,
      "A whole machine in place of I1, D1 and LL: cores, levels, policies, prefetchers, coherence "
-     "and "
-     "translation buffers, from a YAML file or by the name of one that comes with assay.",
+     "and translation buffers, from a YAML file or by the name of one that comes with assay. host: "
+     "I1, D1 and LL have the shapes of this processor's caches.",
      VP_OPTION_TEXT, 0},
 }};
 
@@ -57,10 +58,10 @@ void apply(Settings& settings, std::string_view name, std::string_view value);
 // Throws std::invalid_argument if the machine cannot be simulated with the other options.
 void check_with_machine(const Settings& settings, bool sampled);
 
-// What is simulated: the options, else the processor's caches, with a power of two of sets.
+// The simulated shapes. Shapes that no option gives are fixed, so that files of two machines agree;
+// with --machine=host they are the processor's, with a power of two of sets.
 Geometries geometries(const Settings& settings);
-// What the desc: lines say of it, names and texts: what the processor has, too, where that is not
-// simulated as it is.
+// The desc: lines about the shapes, as names and texts. They also say where the shapes come from.
 std::vector<std::pair<std::string, std::string>> describe(const Settings& settings);
 
 }  // namespace cache

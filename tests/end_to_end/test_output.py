@@ -57,14 +57,24 @@ class Output(unittest.TestCase):
             self.assertTrue(any(line.startswith(cache) for line in events.descriptions), cache)
         self.assertTrue(any(line.startswith("#! version 1") for line in events.remarks))
 
-    def test_header_says_what_the_processor_has(self):
-        """Only where that is not simulated as it is, and was not asked for otherwise."""
-        self.profile_work("--I1=32K,8,64", "--D1=32K,8,64", "--LL=8M,16,64")
-        told = [line.partition(":")[0] for line in read_events(self.out).descriptions]
-        self.assertEqual(told, ["I1 cache", "D1 cache", "LL cache"])
-        self.profile_work()
-        for line in read_events(self.out).descriptions[3:]:
-            self.assertRegex(line, r"^Processor's (I1|D1|LL): .*; its sets are no power of two$")
+    def test_header_says_where_the_shapes_come_from(self):
+        shapes = ("--I1=32K,8,64", "--D1=32K,8,64", "--LL=8M,16,64")
+        profile(WORK, *shapes, out=self.out)
+        given = read_events(self.out).descriptions
+        self.assertEqual([line.partition(":")[0] for line in given],
+                         ["I1 cache", "D1 cache", "LL cache"])
+        profile(WORK, out=self.out)
+        told = read_events(self.out).descriptions
+        self.assertEqual(told[:3], given)
+        self.assertRegex(told[3], "^Cache shapes: assay's default; --machine=host ")
+        profile(WORK, "--machine=host", *shapes[1:], out=self.out)
+        told = read_events(self.out).descriptions
+        self.assertEqual(told[1:4], [*given[1:], "Cache shapes: this processor's, by --machine=host"])
+        for line in told[4:]:
+            self.assertRegex(line, r"^Processor's I1: .*; its sets are no power of two$")
+        refused = profile(WORK, "--machine=host", "--cache-sim=no", out=self.out)
+        self.assertEqual(refused.returncode, 125)
+        self.assertIn("--machine cannot be combined with --cache-sim=no", refused.stderr)
 
     def test_repeated_instructions_that_fault(self):
         """Each iteration is counted once, and once more for each time that it has faulted."""
