@@ -1,10 +1,16 @@
 // Trace files, and the records of a chunk without its checksum.
+//
+// The mutator changes the decompressed content of a chunk and makes all checksums right again:
+// otherwise the reader refuses nearly every input at its first check.
+#include "framework/collector/trace/segment.h"
 #include "framework/driver/replay/image_trace.h"
 #include "framework/driver/replay/part_sequence.h"
+#include "framework/driver/replay/replay_driver.h"
 #include "framework/driver/replay/replay_plan.h"
 #include "framework/recording/record_decoder.h"
 #include "framework/recording/trace_content.h"
 #include "framework/recording/trace_file_reader.h"
+#include "framework/recording/trace_file_writer.h"
 #include "framework/support/error.h"
 #include "tests/fuzz/memory_file.h"
 
@@ -12,6 +18,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <memory>
+#include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +29,7 @@ using namespace assay;
 namespace {
 
 constexpr std::uint32_t kSites = 12;
+constexpr std::size_t kMostContent = 1 << 20;  // of a chunk that the mutator changes
 
 // Blocks of a reference and values each, or of some references.
 std::vector<trace_site_t> some_sites(bool values) {
@@ -71,6 +81,23 @@ void decode(const std::uint8_t* data, std::size_t size, bool values) {
     trace_decoder_release(&plain);
 }
 
+// Into a segment that nobody reads.
+void replay_image(const replay::ImageTrace& image, std::uint32_t captures,
+                  const trace::ValueLists& values) {
+    const collector::Segment segment;
+    trace::Spec& spec = segment.control().spec;
+    spec.captures = captures;
+    spec.fetch = spec.data = {64, 8};
+    spec.slice = 1;
+    const trace_image_t& recorded = image.image();
+    spec.regions.sample_burst = recorded.sample_burst;
+    spec.regions.sample_period = recorded.sample_period;
+    spec.regions.sample_warm_up = recorded.sample_warm_up;
+    const auto readers = std::make_unique<trace::Readers>();
+    const replay::Output output{segment.fd(), *readers};
+    replay::ReplayDriver(image, spec, values, std::span(&output, 1)).run();
+}
+
 void read_file(const std::string& path) {
     try {
         const recording::TraceFileReader file(path);
@@ -94,12 +121,84 @@ void read_file(const std::string& path) {
             while (sequence.next(part))
                 for (const trace_record_t& record : part.records)
                     if (record.site >= plan.sites().size()) std::abort();
+            for (const std::uint32_t captures :
+                 {trace::kCaptureFetches | trace::kCaptureReferences | trace::kCapturePredictions |
+                      trace::kCaptureBlocks,
+                  trace::kCaptureContexts | trace::kCaptureCalls | trace::kCaptureReferences})
+                replay_image(image, captures, *values);
         }
     } catch (const Error&) {
     }
 }
 
+struct Chunk {
+    trace_chunk_t header;
+    std::vector<std::byte> content;
+};
+
+// The chunks of an input that is a trace file; none if it is not one.
+std::vector<Chunk> chunks_of(const std::uint8_t* data, std::size_t size) {
+    std::vector<Chunk> chunks;
+    for (std::size_t at = sizeof(trace_file_header_t); at + sizeof(trace_chunk_t) <= size;) {
+        Chunk chunk;
+        std::memcpy(&chunk.header, data + at, sizeof chunk.header);
+        at += sizeof chunk.header;
+        const bool whole = trace_chunk_is_whole(&chunk.header) &&
+                           chunk.header.stored_bytes <= size - at &&
+                           chunk.header.raw_bytes <= kMostContent;
+        if (!whole) break;
+        chunk.content.resize(chunk.header.raw_bytes);
+        if (trace_chunk_decompress(&chunk.header, data + at, chunk.content.data()) != 0) break;
+        at += chunk.header.stored_bytes;
+        chunks.push_back(std::move(chunk));
+    }
+    return chunks;
+}
+
 }  // namespace
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t most, unsigned seed) {
+    std::mt19937 random(seed);
+    const bool is_file = size > 1 + sizeof(trace_file_header_t) && *data % 2 == 1;
+    std::vector<Chunk> chunks = is_file ? chunks_of(data + 1, size - 1) : std::vector<Chunk>();
+    if (chunks.empty() || random() % 16 == 0) return LLVMFuzzerMutate(data, size, most);
+    Chunk& chunk = chunks[random() % chunks.size()];
+    switch (random() % 16) {
+        case 0: {  // in the header, behind `kind`
+            auto* const bytes = reinterpret_cast<std::uint8_t*>(&chunk.header);
+            LLVMFuzzerMutate(bytes + offsetof(trace_chunk_t, thread),
+                             offsetof(trace_chunk_t, raw_bytes) - offsetof(trace_chunk_t, thread),
+                             offsetof(trace_chunk_t, raw_bytes) - offsetof(trace_chunk_t, thread));
+            break;
+        }
+        case 1:
+            std::swap(chunk, chunks[random() % chunks.size()]);
+            break;
+        case 2:
+            chunks.insert(chunks.begin() + static_cast<std::ptrdiff_t>(random() % chunks.size()),
+                          Chunk(chunk));
+            break;
+        default: {
+            const std::size_t before = chunk.content.size();
+            chunk.content.resize(before + 64);
+            chunk.content.resize(
+                LLVMFuzzerMutate(reinterpret_cast<std::uint8_t*>(chunk.content.data()), before,
+                                 chunk.content.size()));
+        }
+    }
+    static recording::ChunkCompressor compressor;
+    std::size_t at = 1 + sizeof(trace_file_header_t);
+    for (const Chunk& each : chunks) {
+        const std::vector<std::byte> stored = compressor.chunk(each.header, each.content);
+        if (stored.size() > most - at) break;
+        std::memcpy(data + at, stored.data(), stored.size());
+        at += stored.size();
+    }
+    return at;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size == 0) return 0;

@@ -200,6 +200,38 @@ std::uint64_t read_all(const std::string& path, std::string& problem, std::size_
     return count;
 }
 
+// Writes the trace again with one chunk's content changed. All checksums of the result are right.
+template <typename Change>
+void rewrite(const std::string& from, const std::string& to, std::size_t number,
+             const Change& change) {
+    const TraceFileReader file(from);
+    TraceFileWriter out(to);
+    std::size_t at = 0;
+    for (const ChunkPlace& chunk : file.images().front().chunks) {
+        trace_chunk_t head = chunk.header;
+        std::vector<std::byte> content = file.read(chunk);
+        if (at++ == number) change(head, content);
+        out.append(head, content);
+    }
+}
+
+// Changes the rows of a trace's code, which is one chunk, and returns what its reader says.
+template <typename Change>
+std::string problem_of_code(const std::string& path, const Code& code, const Change& change) {
+    trace_image_t image{};
+    image.size = sizeof image;
+    Code changed = code;
+    change(changed);
+    {
+        TraceFileWriter file(path);
+        file.append(header(TRACE_CHUNK_IMAGE), std::as_bytes(std::span(&image, 1)));
+        write_code(file, changed);
+    }
+    std::string problem;
+    read_all(path, problem);
+    return problem;
+}
+
 // A trace of these parts.
 struct SomeTrace {
     SomeTrace() { write_trace(path, code, parts); }
@@ -429,6 +461,97 @@ TEST_CASE("damaged traces give what is whole, and say what is wrong") {
         INFO("flipped at ", at);
         // Of the file's header and of zstd's frames (RFC 8878, 3.1.1.1.1.3) some bits say nothing.
         CHECK((got == all || !problem.empty()));
+    }
+}
+
+TEST_CASE("code that does not fit together is refused, though its checksums are right") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("trace");
+    const Code code;
+    const auto is_refused = [&](auto change) {
+        return problem_of_code(path, code, change).find("does not fit together") !=
+               std::string::npos;
+    };
+    CHECK(!is_refused([](Code&) {}));
+    CHECK(is_refused([](Code& of) { of.blocks[3].first_instr = 1'000'000; }));
+    CHECK(is_refused([](Code& of) { of.blocks[3].first_instr -= kInstrs; }));
+    CHECK(is_refused([](Code& of) { of.blocks[3].instr_count = 0; }));
+    CHECK(is_refused([](Code& of) { of.blocks[3].instr_count = 256; }));
+    CHECK(is_refused([](Code& of) { of.blocks.back().instr_count = UINT32_MAX; }));
+    CHECK(is_refused([](Code& of) { of.blocks[3].pc += 1; }));
+    CHECK(is_refused([](Code& of) { of.instrs[4].block = kBlocks; }));
+    CHECK(is_refused([](Code& of) { of.instrs[4].length = 0; }));
+    CHECK(is_refused([](Code& of) { of.instrs[4].length = 16; }));
+    CHECK(is_refused([](Code& of) { of.sites[7].instr = kBlocks * kInstrs; }));
+    CHECK(is_refused([](Code& of) { of.sites.back().instr = UINT32_MAX; }));
+}
+
+TEST_CASE("a chunk of code that is refused leaves nothing behind") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("trace");
+    const Code code;
+    const std::uint32_t sites = static_cast<std::uint32_t>(code.sites.size());
+    {
+        TraceFileWriter file(path);
+        trace_image_t image{};
+        image.size = sizeof image;
+        file.append(header(TRACE_CHUNK_IMAGE), std::as_bytes(std::span(&image, 1)));
+        write_code(file, code);
+        // The second one has a good block, instruction and site, and a site of no instruction.
+        const std::vector heads{trace_code_t{kBlocks, 1, kBlocks * kInstrs, 1, sites, 2}};
+        std::vector<std::byte> content;
+        append(content, heads);
+        append(content, std::vector{trace_block_t{0x500000, kBlocks * kInstrs, 1}});
+        trace_instr_t instr = code.instrs.front();
+        instr.pc = 0x500000;
+        instr.block = kBlocks;
+        append(content, std::vector{instr});
+        append(content, std::vector<trace_site_t>{{kBlocks * kInstrs, 0, TRACE_SITE_BLOCK, 0},
+                                                  {UINT32_MAX, 8, TRACE_SITE_READ, 0}});
+        file.append(header(TRACE_CHUNK_CODE), content);
+    }
+    const TraceFileReader file(path);
+    const replay::ImageTrace image(file, file.images().front());
+    CHECK(image.problem().find("does not fit together") != std::string::npos);
+    CHECK(image.blocks().size() == kBlocks);
+    CHECK(image.instrs().size() == kBlocks * kInstrs);
+    CHECK(image.sites().size() == sites);
+}
+
+TEST_CASE("chunks with any content and right checksums do no harm") {
+    const SomeTrace trace;
+    const std::string broken = trace.folder.file("broken");
+    const TraceFileReader whole(trace.path);
+    const std::size_t chunks = whole.images().front().chunks.size();
+    std::mt19937 random(5);
+    for (unsigned i = 0; i < 600; ++i) {
+        rewrite(trace.path, broken, random() % chunks,
+                [&](trace_chunk_t& head, std::vector<std::byte>& content) {
+                    if (i % 8 == 0) {
+                        auto* const bytes = reinterpret_cast<unsigned char*>(&head);
+                        bytes[8 + random() % 40] = static_cast<unsigned char>(random());
+                        return;
+                    }
+                    if (i % 8 == 1) content.resize(random() % (content.size() + 1));
+                    for (unsigned changes = 1 + random() % 3; changes && !content.empty();
+                         --changes)
+                        content[random() % std::min<std::size_t>(content.size(), 4096)] =
+                            static_cast<std::byte>(random());
+                });
+        std::string problem;
+        read_all(broken, problem);
+        try {
+            const TraceFileReader file(broken);
+            for (const RecordedImage& recorded : file.images()) {
+                const replay::ImageTrace image(file, recorded);
+                for (const trace_instr_t& instr : image.instrs())
+                    REQUIRE(instr.block < image.blocks().size());
+                for (const trace_site_t& site : image.sites())
+                    REQUIRE(site.instr < image.instrs().size());
+            }
+        } catch (const Error& e) {
+            CHECK(std::string(e.what()).starts_with(broken));
+        }
     }
 }
 

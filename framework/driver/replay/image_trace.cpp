@@ -21,14 +21,25 @@ T structure(const std::vector<std::byte>& content) {
     return made;
 }
 
+// The next rows of a chunk; none if the chunk is shorter.
 template <typename T>
-bool take_rows(std::vector<T>& to, std::uint32_t first, std::uint32_t count,
-               const std::vector<std::byte>& content, std::size_t& at) {
-    if (first != to.size() || count > (content.size() - at) / sizeof(T)) return false;
-    to.resize(to.size() + count);
-    if (count != 0) std::memcpy(to.data() + first, content.data() + at, count * sizeof(T));
+std::optional<std::vector<T>> take_rows(std::uint32_t count, const std::vector<std::byte>& content,
+                                        std::size_t& at) {
+    if (count > (content.size() - at) / sizeof(T)) return {};
+    std::vector<T> rows(count);
+    if (count != 0) std::memcpy(rows.data(), content.data() + at, count * sizeof(T));
     at += count * sizeof(T);
-    return true;
+    return rows;
+}
+
+template <typename T>
+void append(std::vector<T>& to, const std::vector<T>& rows) {
+    to.insert(to.end(), rows.begin(), rows.end());
+}
+
+// Weights are rounded: that of a single point can be a little above 1.
+bool is_interval(const trace_point_t& point) {
+    return point.begin <= point.end && point.weight >= 0 && point.weight < 2;
 }
 
 }  // namespace
@@ -95,53 +106,80 @@ void ImageTrace::take_image(const std::vector<std::byte>& content) {
 
 void ImageTrace::take_end(std::vector<std::byte> content) {
     const auto size = structure<std::uint32_t>(content);
-    std::vector<trace_thread_end_t> ends;
-    std::size_t at = size;
-    bool good = size >= sizeof size && size <= content.size();
-    const std::size_t rows = good ? (content.size() - size) / sizeof ends[0] : 0;
-    good = good && rows <= trace::kMaxThreads &&
-           take_rows(ends, 0, static_cast<std::uint32_t>(rows), content, at) &&
-           std::all_of(ends.begin(), ends.end(),
-                       [](const trace_thread_end_t& end) { return end.slot < trace::kMaxThreads; });
-    if (!good) throw Error(fmt::format("{} is damaged: the end of process {}", file_.path(), pid_));
+    std::optional<std::vector<trace_thread_end_t>> ends;
+    if (size >= sizeof size && size <= content.size()) {
+        std::size_t at = size;
+        const std::size_t rows = (content.size() - size) / sizeof(trace_thread_end_t);
+        if (rows <= trace::kMaxThreads)
+            ends = take_rows<trace_thread_end_t>(static_cast<std::uint32_t>(rows), content, at);
+    }
+    const auto has_slot = [](const trace_thread_end_t& end) {
+        return end.slot < trace::kMaxThreads;
+    };
+    if (!ends || !std::all_of(ends->begin(), ends->end(), has_slot))
+        throw Error(fmt::format("{} is damaged: the end of process {}", file_.path(), pid_));
     content.resize(size);
     end_ = structure<trace_image_end_t>(content);
-    thread_ends_ = std::move(ends);
+    thread_ends_ = *std::move(ends);
 }
 
-// Everything that indexes is checked here.
+// The readers use the rows of these tables as indexes without a check. A chunk is therefore checked
+// as a whole before any of its rows is appended.
 void ImageTrace::take_code(const std::vector<std::byte>& content) {
     const auto head = structure<trace_code_t>(content);
-    const std::size_t first_block = blocks_.size(), first_site = sites_.size();
     std::size_t at = sizeof head;
-    bool good = content.size() >= sizeof head &&
-                take_rows(blocks_, head.first_block, head.blocks, content, at) &&
-                take_rows(instrs_, head.first_instr, head.instrs, content, at) &&
-                take_rows(sites_, head.first_site, head.sites, content, at);
-    std::size_t instr = head.first_instr;
-    for (std::size_t b = first_block; good && b < blocks_.size(); ++b) {
-        const trace_block_t& block = blocks_[b];
-        good = block.first_instr == instr && block.instr_count <= instrs_.size() - instr &&
-               block.instr_count != 0 && block.instr_count <= kMaxBlockInstrs;
-        for (std::uint32_t i = 0; good && i < block.instr_count; ++i, ++instr)
-            good = instrs_[instr].block == b && instrs_[instr].length != 0 &&
-                   instrs_[instr].length <= kMaxInstrBytes;
+    if (content.size() >= sizeof head && head.first_block == blocks_.size() &&
+        head.first_instr == instrs_.size() && head.first_site == sites_.size()) {
+        const auto blocks = take_rows<trace_block_t>(head.blocks, content, at);
+        const auto instrs = take_rows<trace_instr_t>(blocks ? head.instrs : 0, content, at);
+        const auto sites = take_rows<trace_site_t>(blocks && instrs ? head.sites : 0, content, at);
+        if (blocks && instrs && sites && fits(*blocks, *instrs, *sites)) {
+            append(blocks_, *blocks);
+            append(instrs_, *instrs);
+            append(sites_, *sites);
+            return;
+        }
     }
-    good = good && instr == instrs_.size();
-    for (std::size_t s = first_site; good && s < sites_.size(); ++s)
-        good = sites_[s].instr < instrs_.size();
-    if (good) return;
     throw Error(fmt::format("{} is damaged: its code of process {} does not fit together",
                             file_.path(), pid_));
 }
 
+// Whether these rows can follow those that are there: each new instruction is of one new block, and
+// each new site is of an instruction.
+bool ImageTrace::fits(const std::vector<trace_block_t>& blocks,
+                      const std::vector<trace_instr_t>& instrs,
+                      const std::vector<trace_site_t>& sites) const {
+    std::size_t next = 0;  // of `instrs`
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+        const trace_block_t& block = blocks[b];
+        if (block.first_instr != instrs_.size() + next || block.instr_count == 0 ||
+            block.instr_count > kMaxBlockInstrs || block.instr_count > instrs.size() - next ||
+            block.pc != instrs[next].pc)
+            return false;
+        for (const std::size_t end = next + block.instr_count; next < end; ++next)
+            if (instrs[next].block != blocks_.size() + b || instrs[next].length == 0 ||
+                instrs[next].length > kMaxInstrBytes)
+                return false;
+    }
+    return next == instrs.size() &&
+           std::all_of(sites.begin(), sites.end(), [&](const trace_site_t& site) {
+               return site.instr < instrs_.size() + instrs.size();
+           });
+}
+
+// An image has one such chunk.
 void ImageTrace::take_points(const std::vector<std::byte>& content) {
-    about_points_ = structure<trace_points_t>(content);
-    std::size_t at = about_points_.size;
-    if (at >= sizeof about_points_.size && at <= content.size() && about_points_.count != 0 &&
-        about_points_.count <= trace::kMostPoints &&
-        take_rows(points_, 0, about_points_.count, content, at))
-        return;
+    const auto about = structure<trace_points_t>(content);
+    std::size_t at = about.size;
+    if (points_.empty() && at >= sizeof about.size && at <= content.size() && about.count != 0 &&
+        about.count <= trace::kMostPoints) {
+        auto points = take_rows<trace_point_t>(about.count, content, at);
+        if (points && std::all_of(points->begin(), points->end(), is_interval)) {
+            about_points_ = about;
+            points_ = *std::move(points);
+            return;
+        }
+    }
     throw Error(
         fmt::format("{} is damaged: its simulation points of process {}", file_.path(), pid_));
 }

@@ -52,6 +52,8 @@ class ImageTrace {
     void take(const recording::ChunkPlace& chunk);
     void take_image(const std::vector<std::byte>& content);
     void take_code(const std::vector<std::byte>& content);
+    bool fits(const std::vector<trace_block_t>& blocks, const std::vector<trace_instr_t>& instrs,
+              const std::vector<trace_site_t>& sites) const;
     void take_end(std::vector<std::byte> content);
     void take_points(const std::vector<std::byte>& content);
 

@@ -66,15 +66,12 @@ void ReplayPlan::plan_block(std::uint32_t number) {
                                  recorded.first_instr + first, i + 1 - first});
         first = i + 1;
     }
-    if (recorded.instr_count == 0) shown_blocks_.push_back({recorded.pc, recorded.first_instr, 0});
     block.block_count = static_cast<std::uint16_t>(shown_blocks_.size() - block.first_block);
-    if (recorded.instr_count != 0) {
-        if (spec_.captures & trace::kCaptureBlocks) plan_block_records(block, facts);
-        if (spec_.captures & trace::kCaptureFetches) plan_fetches(facts);
-        if (spec_.captures & trace::kCaptureCode) plan_code(facts);
-        if (spec_.captures & trace::kCapturePredictions) plan_retried(facts);
-        plan_end(facts);
-    }
+    if (spec_.captures & trace::kCaptureBlocks) plan_block_records(block, facts);
+    if (spec_.captures & trace::kCaptureFetches) plan_fetches(facts);
+    if (spec_.captures & trace::kCaptureCode) plan_code(facts);
+    if (spec_.captures & trace::kCapturePredictions) plan_retried(facts);
+    plan_end(facts);
     block.tells_branch = facts.predicted || facts.branch_site != kNoSite;
     std::stable_sort(items_.begin() + block.first_item, items_.end(),
                      [](const auto& a, const auto& b) { return a.time < b.time; });
