@@ -104,6 +104,15 @@ class Hostile(unittest.TestCase):
                     self.check(what, where, "", "--out=events", lost=False)
         self.check("limit-memory", "vp_init", "its process cannot go on: ")
 
+    def test_a_message_that_does_not_end(self):
+        garbage = "its process has sent garbage"
+        silent = "its process has not answered within 2 s"
+        for where in ("vp_options", "vp_prof_init", "vp_prof_process", "vp_finish"):
+            with self.subTest(where):
+                self.check("send-endless", where, garbage)
+                self.check("send-beginning", where, silent, limit=2)
+                self.check("send-part-of-length", where, "its process has ", limit=2)
+
     def test_others_like_it_keep_their_columns(self):
         counts = PLUGINS / "counts.so"
         self.told.write_text("end vp_finish")

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -100,6 +101,25 @@ static void change_folder(void) {
 static void change_mask(void) {
     umask(0777);
 }
+/* To every socket: the one to the collector is among them. */
+static void send_to_collector(const void* bytes, size_t length) {
+    for (int descriptor = 3; descriptor < 1024; ++descriptor)
+        send(descriptor, bytes, length, MSG_NOSIGNAL);
+}
+/* The header of a message: its kind, and how many bytes follow. */
+static void send_length(uint32_t bytes) {
+    const uint32_t header[] = {0, bytes};
+    send_to_collector(header, sizeof header);
+}
+static void send_endless(void) {
+    send_length(UINT32_MAX);
+}
+static void send_beginning(void) {
+    send_length(100 * 1000 * 1000);
+}
+static void send_part_of_length(void) {
+    send_to_collector("abc", 3);
+}
 static void print(void) {
     printf("printed\n");
 }
@@ -128,6 +148,9 @@ static const struct {
     {"limit-time", limit_time},
     {"change-folder", change_folder},
     {"change-mask", change_mask},
+    {"send-endless", send_endless},
+    {"send-beginning", send_beginning},
+    {"send-part-of-length", send_part_of_length},
     {"print", print},
 };
 

@@ -16,6 +16,8 @@ namespace assay::collector {
 namespace {
 
 constexpr std::size_t kPart = std::size_t{64} * 1024;
+// No message is longer. The longest ones have the series of a profiler.
+constexpr std::uint32_t kMostBytes = 256 * 1024 * 1024;
 
 bool wait_for(int descriptor, short what, std::chrono::milliseconds patience) {
     pollfd source{descriptor, what, 0};
@@ -62,6 +64,9 @@ int Channel::release() {
 
 bool Channel::send(const Message& message, int descriptor, const std::function<bool()>& go_on) {
     constexpr std::chrono::milliseconds kPatience{100};
+    if (message.body().size() > kMostBytes)
+        throw Error(fmt::format("it has {} bytes to send at once, and {} are possible",
+                                message.body().size(), kMostBytes));
     const Header header{message.kind(), static_cast<std::uint32_t>(message.body().size())};
     std::string all(reinterpret_cast<const char*>(&header), sizeof header);
     all += message.body();
@@ -126,6 +131,7 @@ std::optional<Message> Channel::cut() {
     const std::string_view left = std::string_view(arrived_).substr(taken_);
     if (left.size() < sizeof header) return std::nullopt;
     std::memcpy(&header, left.data(), sizeof header);
+    if (header.bytes > kMostBytes) throw GarbledMessage("its process has sent garbage");
     if (left.size() - sizeof header < header.bytes) return std::nullopt;
     Message message(header.kind);
     message.add_body(left.substr(sizeof header, header.bytes));

@@ -125,8 +125,11 @@ class Channel {
     bool send(const Message& message, int descriptor, const std::function<bool()>& go_on);
     // Waits at most so long for anything that can be received, or for the end.
     void wait(std::chrono::milliseconds patience) const;
-    // The next message that has arrived as a whole, without waiting.
+    // The next message that has arrived as a whole, without waiting. Throws GarbledMessage if the
+    // beginning of one gives an impossible length.
     std::optional<Message> receive();
+    // Whether only a part of the next message has arrived.
+    bool has_part() const { return taken_ != arrived_.size(); }
     // Whether the other end is gone, and all that it has sent received.
     bool ended() const { return ended_; }
     // Of the last descriptor that has arrived; the caller's from now on. -1 if there is none.

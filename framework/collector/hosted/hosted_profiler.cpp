@@ -28,6 +28,8 @@ namespace {
 constexpr std::chrono::milliseconds kLook{100};
 // Beyond the limit of a call, which the process itself keeps to unless something hinders it.
 constexpr std::chrono::milliseconds kGrace{1'000};
+// How long a process that has something to do may do nothing at all.
+constexpr std::chrono::milliseconds kSilence{30'000};
 // What a look can have missed: more than that, this process was stopped.
 constexpr std::chrono::milliseconds kLongestLook{1'500};
 
@@ -46,6 +48,14 @@ std::shared_ptr<CallState> shared_state() {
     if (memory == MAP_FAILED)
         throw Error(fmt::format("no memory for a profiler's process: {}", system_reason(errno)));
     return {new (memory) CallState(), [](CallState* state) { munmap(state, sizeof *state); }};
+}
+
+// That the threads of a process have used; none if it cannot be asked.
+std::chrono::nanoseconds processor_time_of(pid_t process) {
+    clockid_t clock{};
+    timespec used{};
+    if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &used) != 0) return {};
+    return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
 std::string text_of(const ProfilerFacts& facts) {
@@ -93,7 +103,7 @@ void HostedProfiler::start_process() {
     replace(0, pid_);
     if (const int signal = last_signal; signal != 0) kill(pid_, signal);
     channel_ = std::move(ends.near);
-    taken_ = 0;
+    taken_ = told_to_take_ = 0;
     loading_ = true;
     receive_facts();
     loading_ = false;
@@ -151,6 +161,7 @@ void HostedProfiler::collect(const Collected& what, Sink sink) {
 }
 
 void HostedProfiler::take(std::uint32_t slot) {
+    ++told_to_take_;
     tell(Message(MessageKind::kTake).add(slot));
 }
 
@@ -200,7 +211,8 @@ std::optional<std::string> HostedProfiler::format(const trace_instr_t& instr, st
 void HostedProfiler::tell(const Message& message, int descriptor) {
     if (lost()) return;
     const auto still_there = [this] {
-        look();
+        receive();
+        watch(true);
         return !lost();
     };
     if (!channel_.send(message, descriptor, still_there))
@@ -229,7 +241,7 @@ std::optional<std::string> HostedProfiler::await(MessageKind kind) {
 
 void HostedProfiler::look() {
     receive();
-    watch();
+    watch(false);
 }
 
 void HostedProfiler::wait() {
@@ -237,7 +249,8 @@ void HostedProfiler::wait() {
         std::this_thread::sleep_for(kLook / 100);  // it is about to end
     else
         channel_.wait(kLook);
-    look();
+    receive();
+    watch(true);
 }
 
 // Decoding can fail, if the profiler has written over what assay has there.
@@ -288,7 +301,8 @@ void HostedProfiler::pass_on(const std::string& samples) {
     }
 }
 
-void HostedProfiler::watch() {
+// `waits`: whether this process does nothing else meanwhile.
+void HostedProfiler::watch(bool waits) {
     if (lost() || pid_ < 0) return;
     see_end();
     if (lost() || pid_ < 0) return;
@@ -299,8 +313,17 @@ void HostedProfiler::watch() {
     const bool same = std::exchange(watched_call_, call) == call &&
                       std::exchange(watched_end_, channel_.ended()) == channel_.ended();
     seen_ = same ? seen_ + passed : passed.zero();
+    const std::chrono::nanoseconds used = processor_time_of(pid_);
+    const bool idle = std::exchange(watched_time_, used) == used && same &&
+                      call == CallState::kNoCall &&
+                      (waits || channel_.has_part() || taken_ < told_to_take_);
+    silent_ = idle ? silent_ + passed : passed.zero();
     const std::chrono::milliseconds limit = limit_();
-    if (channel_.ended() && seen_ > kGrace)
+    const std::chrono::milliseconds silence =
+        limit.count() == 0 ? kSilence : std::min(limit, kSilence);
+    if (silent_ > silence + kGrace)
+        give_up(fmt::format("its process has not answered within {}", seconds(silence)));
+    else if (channel_.ended() && seen_ > kGrace)
         give_up("it has closed files that are not its own");
     else if (call != CallState::kNoCall && limit.count() != 0 && seen_ > limit + kGrace)
         give_up(fmt::format("its {} did not return within {}", state_->function_name(),

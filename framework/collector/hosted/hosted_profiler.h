@@ -93,7 +93,7 @@ class HostedProfiler final : public ProfilerHandle {
     void receive();
     void handle(const Message& message);
     void pass_on(const std::string& samples);
-    void watch();
+    void watch(bool waits);
     void see_end();
     std::string how_it_ended(int status) const;
     void give_up(const std::string& why);
@@ -111,13 +111,17 @@ class HostedProfiler final : public ProfilerHandle {
     std::deque<Message> answers_;                    // that have not been looked at
     std::deque<std::vector<std::uint64_t>> totals_;  // likewise
     Sink sink_;
-    std::uint64_t taken_ = 0;
+    std::uint64_t taken_ = 0, told_to_take_ = 0;  // buffers
     std::string damage_;
     // What was seen at the last look, and how long it has been so.
     std::uint64_t watched_call_ = CallState::kNoCall;
     bool watched_end_ = false;  // of the channel
     std::chrono::steady_clock::time_point last_look_{};
     std::chrono::steady_clock::duration seen_{0};
+    // The processor time of the process then, and how long it has had something to do and done
+    // nothing.
+    std::chrono::nanoseconds watched_time_{0};
+    std::chrono::steady_clock::duration silent_{0};
 };
 
 // Loads a profiler into this process if it is one of assay's own, and else into one of its own.
