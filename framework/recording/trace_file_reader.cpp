@@ -31,8 +31,9 @@ bool read_at(int fd, std::uint64_t offset, void* into, std::size_t bytes) {
 
 }  // namespace
 
+// O_NONBLOCK: to open a FIFO does not block.
 TraceFileReader::TraceFileReader(std::string path)
-    : path_(std::move(path)), fd_(open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+    : path_(std::move(path)), fd_(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     if (fd_ < 0) throw Error(fmt::format("cannot read {}: {}", path_, system_reason(errno)));
     struct stat status {};
     trace_file_header_t header{};

@@ -10,15 +10,17 @@
 #include <yaml-cpp/yaml.h>
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 namespace machine {
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
     return "\"" + text + "\"";
 }
 
@@ -84,7 +86,7 @@ const std::vector<std::string> kHolds = {"instructions", "data", "both"};
 
 void Reader::unknown(const YAML::Node& key, const std::vector<std::string>& known) const {
     const std::string near = assay::similar_word(key.Scalar(), known);
-    fail(key, "unknown key " + quoted(key.Scalar()) +
+    fail(key, "unknown key " + in_quotes(key.Scalar()) +
                   (near.empty() ? "; known are " + one_of(known) : "; did you mean " + near + "?"));
 }
 
@@ -97,7 +99,7 @@ std::uint64_t Reader::size(const YAML::Node& node, const std::string& key) const
     std::uint64_t found = 0;
     const std::string value = text(node, key);
     if (!cache::parse_size(value, found))
-        fail(node, key + ": " + quoted(value) + " is no size; write bytes, or as 32K or 8M");
+        fail(node, key + ": " + in_quotes(value) + " is no size; write bytes, or as 32K or 8M");
     return found;
 }
 
@@ -107,7 +109,7 @@ std::uint32_t Reader::number(const YAML::Node& node, const std::string& key, std
     std::uint32_t found = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), found);
     if (error != std::errc{} || end != value.data() + value.size() || found < least || found > most)
-        fail(node, key + ": " + quoted(value) + "; use " + std::to_string(least) + " to " +
+        fail(node, key + ": " + in_quotes(value) + "; use " + std::to_string(least) + " to " +
                        std::to_string(most));
     return found;
 }
@@ -117,7 +119,7 @@ void Reader::choose(const YAML::Node& node, const std::string& key,
                     const std::vector<std::string>& words, Value& value) const {
     const std::string given = text(node, key);
     const auto found = std::find(words.begin(), words.end(), given);
-    if (found == words.end()) fail(node, key + ": " + quoted(given) + "; use " + one_of(words));
+    if (found == words.end()) fail(node, key + ": " + in_quotes(given) + "; use " + one_of(words));
     value = static_cast<Value>(found - words.begin());
 }
 
@@ -139,8 +141,8 @@ Replacement Reader::replacement(const YAML::Node& node) const {
         found.policy = text(value, "replacement");
         if (is_policy(found.policy)) return;
         if (!found.policy.ends_with(".so"))
-            fail(value, "replacement: " + quoted(found.policy) + "; use " + one_of(policy_names()) +
-                            ", or a library, ./mine.so");
+            fail(value, "replacement: " + in_quotes(found.policy) + "; use " +
+                            one_of(policy_names()) + ", or a library, ./mine.so");
         found.policy = library(found.policy);
     };
     if (!node.IsMap()) {
@@ -165,8 +167,8 @@ Prefetch Reader::prefetcher(const YAML::Node& node) const {
         found.kind = text(value, "prefetch");
         if (is_prefetcher(found.kind)) return;
         if (!found.kind.ends_with(".so"))
-            fail(value, "prefetch: " + quoted(found.kind) + "; use " + one_of(prefetcher_names()) +
-                            ", or a library, ./mine.so");
+            fail(value, "prefetch: " + in_quotes(found.kind) + "; use " +
+                            one_of(prefetcher_names()) + ", or a library, ./mine.so");
         found.kind = library(found.kind);
     };
     if (!node.IsMap()) {
@@ -363,13 +365,17 @@ Machine Reader::machine(const YAML::Node& root) {
     return found;
 }
 
+// Opening a FIFO would block until somebody writes to it.
 std::string contents(const std::string& path) {
+    std::error_code error;
+    const std::filesystem::file_status status = std::filesystem::status(path, error);
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+        throw std::runtime_error("cannot read the machine file " + path +
+                                 ": it is not a regular file; name a file that is one");
     std::ifstream file(path);
-    try {
-        if (file) return {std::istreambuf_iterator<char>(file), {}};
-    } catch (const std::ios_base::failure&) {  // a folder
-    }
-    throw std::runtime_error("cannot read the machine file " + path);
+    if (file) return {std::istreambuf_iterator<char>(file), {}};
+    throw std::runtime_error("cannot read the machine file " + path +
+                             (error ? ": " + error.message() : ""));
 }
 
 }  // namespace
@@ -392,7 +398,7 @@ Machine read_machine(const std::string& file_or_name) {
     const std::vector<std::string> names = machine_names();
     const std::string near = assay::similar_word(file_or_name, names);
     throw std::runtime_error(
-        "no machine is named " + quoted(file_or_name) +
+        "no machine is named " + in_quotes(file_or_name) +
         (near.empty() ? "; there are " + one_of(names) : "; did you mean " + near + "?") +
         " (a file needs a / or the ending .yaml)");
 }

@@ -111,6 +111,27 @@ class Failures(unittest.TestCase):
                 self.refused(profile(WORK, f"--config={path}", out=self.out), FAILURE,
                              "cannot read the configuration file", path)
 
+    def test_fifos(self):
+        """Nobody writes to them: to open one must not wait for that."""
+        fifo = self.folder / "fifo.so"
+        os.mkfifo(fifo)
+        machine = self.folder / "machine.yaml"
+        machine.write_text("caches:\n  D1: {size: 32K, ways: 8, replacement: ./fifo.so}\n")
+        for options, words in ((f"--config={fifo}", "configuration file"),
+                               (f"--machine=./{fifo.name}", "machine file"),
+                               ("--config=/dev/null", "configuration file"),
+                               ("--machine=/dev/null", "machine file"),
+                               (f"--machine={machine}", fifo.name),
+                               (f"--plugin={fifo}", fifo.name)):
+            with self.subTest(options):
+                result = run([ASSAY, "--plugin=cache", options, "-o", self.out, "--", *WORK],
+                             cwd=self.folder, timeout=20)
+                self.refused(result, FAILURE, words, "not a regular file")
+        for command in (["replay", "--plugin=cache"], ["trace"]):
+            with self.subTest(command):
+                self.refused(run([ASSAY, *command, fifo], timeout=20), FAILURE,
+                             "is no regular file", fifo)
+
     # --- The program
 
     def test_program_that_is_not_there(self):

@@ -62,7 +62,8 @@ std::string search(const std::string& name) {
 // A regular file's bytes, read where they are asked for.
 class File {
   public:
-    explicit File(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    explicit File(const std::string& path)
+        : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
         if (fd_ < 0) cannot_run(path, system_reason(errno));
         struct stat status;
         if (fstat(fd_, &status) == 0) size_ = static_cast<std::uint64_t>(status.st_size);

@@ -156,6 +156,10 @@ void* LoadedProfiler::open_library() const {
     // The declaration of dlopen promises that nothing is thrown: a call by a pointer does not.
     void* (*const volatile open)(const char*, int) = dlopen;
     void* handle = nullptr;
+    std::error_code error;
+    const std::filesystem::file_status status = std::filesystem::status(path(), error);
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+        unusable("it is not a regular file");  // to open a FIFO would block
     const std::string crash =
         guard_.run([&] { handle = open(path().c_str(), RTLD_NOW | RTLD_LOCAL); }, "constructors");
     if (!crash.empty()) unusable("its constructors " + crash);

@@ -4,8 +4,8 @@
 
 #include <fmt/core.h>
 #include <yaml-cpp/yaml.h>
-#include <cerrno>
-#include <ios>
+#include <filesystem>
+#include <system_error>
 
 namespace assay::collector {
 namespace {
@@ -56,15 +56,22 @@ class Reader {
 }  // namespace
 
 std::vector<Setting> read_configuration(const std::string& path) {
+    // Opening a FIFO would block until somebody writes to it.
+    std::error_code error;
+    const std::filesystem::file_status status = std::filesystem::status(path, error);
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+        throw Error(fmt::format(
+            "cannot read the configuration file {}: it is not a regular file; name a file that is "
+            "one",
+            path));
     try {
         const YAML::Node root = YAML::LoadFile(path);
         Reader reader(path);
         if (!root.IsNull()) reader.take_map(root, "");
         return std::move(reader.settings);
     } catch (const YAML::BadFile&) {
-        throw Error(fmt::format("cannot read the configuration file {}", path));
-    } catch (const std::ios_base::failure&) {  // a folder
-        throw Error(fmt::format("cannot read the configuration file {}", path));
+        throw Error(fmt::format("cannot read the configuration file {}{}", path,
+                                error ? ": " + error.message() : ""));
     } catch (const YAML::Exception& e) {
         throw Error(fmt::format("{}:{}: {}", path, e.mark.line + 1, e.msg));
     }
