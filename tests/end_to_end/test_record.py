@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 import unittest
+from pathlib import Path
 
 from recording_case import MAIN_PROFILERS, QUERY, RecordingCase, text_of
 from support import ASSAY, BUILD, PLUGINS, PROGRAMS, run
@@ -284,6 +285,22 @@ class Record(RecordingCase):
                 self.assertEqual(result.returncode, 125, result.stderr)
                 self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
                 self.assertIn(str(broken), result.stderr)
+
+    def test_a_killed_process_of_a_replay(self):
+        """It is said which signal has ended it."""
+        trace = self.record([PROGRAMS / "matrix"])
+        for options in ([], ["--contexts"]):
+            with subprocess.Popen([ASSAY, "replay", "-q", "--plugin=cache", *options, "-o",
+                                   self.folder / "out", trace], stderr=subprocess.PIPE,
+                                  text=True) as replay:
+                children = Path(f"/proc/{replay.pid}/task/{replay.pid}/children")
+                while not (found := children.read_text().split()):
+                    time.sleep(0.001)
+                os.kill(int(found[0]), signal.SIGKILL)
+                said = replay.stderr.read()
+            self.assertEqual(replay.returncode, 125, said)
+            self.assertEqual(said.count("\n"), 1, said)
+            self.assertIn(f"process {found[0]} of the replay was ended by signal 9 (Killed)", said)
 
     def test_what_a_trace_does_not_have(self):
         trace = self.record(["true"])

@@ -199,7 +199,8 @@ PointReplay::Counted PointReplay::replay_in_child(const Point& point) {
         session_.profilers.clear();
         return 0;
     });
-    const bool good = exit_status_of(child) == 0;
+    std::string killed;
+    const bool good = exit_status_of(child, &killed) == 0;
     const std::vector<char> content = content_of(file.number());
     std::uint64_t length = 0;
     Counted counted;
@@ -207,7 +208,8 @@ PointReplay::Counted PointReplay::replay_in_child(const Point& point) {
     if (whole) std::memcpy(&length, content.data(), sizeof length);
     if (!whole || length > content.size() - sizeof length) {
         counted.problem =
-            fmt::format("interval {} could not be replayed", trace_.points()[point.number].number);
+            fmt::format("interval {} could not be replayed{}{}",
+                        trace_.points()[point.number].number, killed.empty() ? "" : ": ", killed);
         return counted;
     }
     counted.problem.assign(content.data() + sizeof length, length);

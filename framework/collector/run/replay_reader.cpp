@@ -122,11 +122,21 @@ std::optional<Ending> ending_of(const replay::ImageTrace& trace) {
     return Ending{trace.end()->exit_status, trace.end()->signal};
 }
 
-int exit_status_of(pid_t child) {
+int exit_status_of(pid_t child, std::string* killed) {
     int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : kExitFailure;
+    pid_t ended = 0;
+    do ended = waitpid(child, &status, 0);
+    while (ended < 0 && errno == EINTR);
+    if (ended >= 0 && WIFEXITED(status)) return WEXITSTATUS(status);
+    const std::string how =
+        ended < 0 ? fmt::format("a process of the replay has disappeared: {}", system_reason(errno))
+                  : fmt::format("process {} of the replay was ended by signal {} ({})", ended,
+                                WTERMSIG(status), strsignal(WTERMSIG(status)));
+    if (killed)
+        *killed = how;
+    else
+        log::problem(how + "; its results are missing: run the replay again");
+    return kExitFailure;
 }
 
 void ReplayReader::Unmap::operator()(trace::ValueLists* lists) const {
