@@ -55,11 +55,37 @@ class Case(unittest.TestCase):
         return f"--simpoints={self.folder}/bb"
 
 
+THREADS = [PROGRAMS / "threads", "mutex"]
+
+
 def totals(events):
     return dict(zip(events.events, events.summary))
 
 
 class Bounds(Case):
+    def test_vectors_of_other_threads(self):
+        size = 1000
+        self.choose(THREADS, size)
+        other, merged = self.folder / "bb.2", self.folder / "all"
+        self.assertTrue(other.exists())
+        said = self.assay("record", "-o", self.trace, f"--simpoints={self.folder}/bb",
+                          f"--interval-size={size}", "--", *THREADS)
+        executed = [int(re.search(r"Total instructions: (\d+)", path.read_text()).group(1))
+                    for path in [self.folder / "bb", *self.folder.glob("bb.[0-9]")]]
+        share = round(100 * sum(executed[1:]) / sum(executed))
+        self.assertIn(f"only the first of {len(executed)} threads is recorded: the others, with "
+                      f"{share} % of the instructions", said)
+        self.assay("merge", "--one-run", "-o", merged, self.folder / "bb", other)
+        for file, words in ((other, "vectors of thread 2"), (merged, "vectors of 2 files")):
+            self.assay("simpoint", file)
+            for points in (file, f"{file}.simpts,{file}.weights"):
+                with self.subTest(points):
+                    said = self.assay("record", "-o", self.trace, f"--simpoints={points}",
+                                      f"--interval-size={size}", "--", *THREADS, status=125)
+                    self.assertEqual(said.count("\n"), 1, said)
+                    self.assertIn(words, said)
+                    self.assertIn(str(file), said)
+
     def test_an_interval_is_the_region_of_its_instructions(self):
         """To the block, as bbv numbers them, and so are all counts that need no state."""
         for program, intervals in ((PHASED, (0, 1, 2, 7, 19)), (PHASES, (0, 3, 200))):

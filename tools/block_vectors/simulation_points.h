@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace assay {
 
@@ -17,5 +20,19 @@ struct SimulationPointFiles {
 // How they are called if nobody says otherwise: as the vectors, without what says that these are
 // compressed.
 SimulationPointFiles simulation_point_files(std::string vectors);
+
+// What the comments of a file of block vectors say.
+struct VectorComments {
+    std::uint64_t thread = 1;        // of the program, from 1
+    std::uint64_t instructions = 0;  // that the thread has executed; 0: not said
+    std::vector<std::string> files;  // that assay merge has put one behind the other
+};
+// Of the vectors that such a file of points was chosen from, if they lie beside it under their
+// usual name; with `thread`, of that thread's vectors. Throws Error if the file cannot be read.
+struct FoundVectors {
+    std::string path;
+    VectorComments comments;
+};
+std::optional<FoundVectors> vectors_beside(const std::string& points, std::uint64_t thread = 1);
 
 }  // namespace assay

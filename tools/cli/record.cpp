@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -84,6 +86,36 @@ std::pair<std::string, std::string> files_of_points(const std::string& value) {
     return {value.substr(0, comma), value.substr(comma + 1)};
 }
 
+// Where the vectors lie beside the points, they tell which thread's intervals these are. A
+// recording has the first thread's.
+void check_thread(const std::string& points) {
+    const std::optional<FoundVectors> vectors = vectors_beside(points);
+    if (!vectors) return;
+    const VectorComments& first = vectors->comments;
+    if (first.thread != 1)
+        throw Error(fmt::format(
+            "--simpoints: {} has the vectors of thread {}, and only the first thread is recorded: "
+            "choose the points from that one's vectors",
+            vectors->path, first.thread));
+    if (first.files.size() > 1)
+        throw Error(fmt::format(
+            "--simpoints: {} has the vectors of {} files ({}), and only the first thread is "
+            "recorded: choose the points from that one's vectors",
+            vectors->path, first.files.size(), join(first.files, ", ")));
+    std::uint64_t others = 0, threads = 1;
+    while (const auto other = vectors_beside(points, threads + 1)) {
+        if (other->comments.thread != threads + 1) break;
+        others += other->comments.instructions;
+        ++threads;
+    }
+    if (others == 0) return;
+    const double all = static_cast<double>(others) + static_cast<double>(first.instructions);
+    log::remark(fmt::format(
+        "only the first of {} threads is recorded: the others, with {:.0f} % of the instructions "
+        "that bbv has seen, are in no count of a replay",
+        threads, 100 * static_cast<double>(others) / all));
+}
+
 void check_length(const std::string& option, std::uint64_t instructions) {
     if (instructions < trace::kShortestWarmUp)
         throw Error(fmt::format("{}: {} instructions are too few: at least {}", option,
@@ -141,6 +173,7 @@ void take_points(collector::CoreSettings& settings) {
     check_length("--warm-up", warm_up);
     const auto [points, weights] = files_of_points(files);
     settings.points = collector::read_simulation_points(points, weights, interval, warm_up);
+    check_thread(points);
     settings.regions.points = static_cast<std::uint32_t>(settings.points.points.size());
     settings.regions.sample_warm_up = warm_up;
     settings.warm_up.reset();
