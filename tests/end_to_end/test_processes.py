@@ -492,6 +492,37 @@ class Processes(unittest.TestCase):
         self.folder = moved.parent
         self.assertIn(f"{total:,}", self.tool("annotate", moved / "index.out"))
 
+    def test_an_id_that_several_processes_have(self):
+        """One after the other, as where more processes run than there are ids: each keeps its file,
+        also of a replay."""
+        namespace = ["unshare", "--pid", "--fork", "--mount-proc"]
+        again = "echo 299 > /proc/sys/kernel/ns_last_pid; "
+        if run([*namespace, "sh", "-c", again]).returncode != 0:
+            self.skipTest("needs a PID namespace of its own, and the right to choose ids in it")
+        work = PROGRAMS / "work"
+        script = f"{again} {work}; {again} {work} more; {again} (exec {work} 1 2 3); true"
+        trace = self.folder / "trace"
+        out = self.folder / "events"
+        for command in (["--plugin=cache", "--cache-sim=no", "-o", out, "--", "sh", "-c", script],
+                        ["record", "-q", "-o", trace, "--", "sh", "-c", script],
+                        ["replay", "--plugin=cache", "--cache-sim=no", "-o", out, trace]):
+            for path in self.folder.glob("*events*"):
+                path.unlink()
+            result = run([*namespace, ASSAY, *command])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            if command[0] == "record":
+                continue
+            index = json.loads((self.folder / "index.events").read_text())["profiles"]
+            files = [profile["file"] for profile in index]
+            ids = [profile["pid"] for profile in index]
+            self.assertEqual(len(set(files)), len(files), files)
+            self.assertEqual(ids.count(300), 4, ids)  # a shell is one of them, until it executes
+            for profile in index:
+                counts = read_events(self.folder / profile["file"]).summary
+                self.assertEqual(counts, profile["counts"], profile["file"])
+                if profile["pid"] == 300:
+                    self.assertEqual(index[profile["parent"]]["command"].split()[0], "sh")
+
     def test_whose_the_counts_are(self):
         self.run_of_three()
         by_program = {}

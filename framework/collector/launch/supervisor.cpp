@@ -7,6 +7,7 @@
 #include "framework/support/text.h"
 #include "framework/trace/high_descriptor.h"
 #include "framework/trace/process_channel.h"
+#include "framework/trace/segment_layout.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -21,10 +22,12 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <new>
 #include <string>
 #include <tuple>
@@ -79,6 +82,14 @@ sigset_t child_signal() {
     return set;
 }
 
+// Of the image within its process, from 1.
+unsigned image_number(int segment) {
+    std::uint32_t number = 0;
+    const auto offset = trace::kControlOffset + offsetof(trace::Control, image);
+    const ssize_t got = pread(segment, &number, sizeof number, static_cast<off_t>(offset));
+    return got == sizeof number ? number : 1;
+}
+
 // As recv(2). Descriptors stay -1 if the message is not a driver's of this version, or if this
 // process cannot have them, of which `truncated` tells.
 ssize_t receive_announcement(int channel, Supervisor::Arrival& arrival, bool& truncated) {
@@ -107,13 +118,13 @@ ssize_t receive_announcement(int channel, Supervisor::Arrival& arrival, bool& tr
     const bool complete = descriptors.back() >= 0;
     if (complete && announcement.version == trace::Announcement::kVersion) {
         arrival = {sender.pid, descriptors[trace::kAnnouncedSegment],
-                   descriptors[trace::kAnnouncedLifeline], 0};
+                   descriptors[trace::kAnnouncedLifeline], 0, 0};
         return got;
     }
     // By the lifeline the driver knows, and goes on without.
     for (const int descriptor : descriptors)
         if (descriptor >= 0) close(descriptor);
-    arrival = {sender.pid, -1, -1, 0};
+    arrival = {sender.pid, -1, -1, 0, 0};
     return got;
 }
 
@@ -164,6 +175,10 @@ class Supervisor::Loop {
     }
 
   private:
+    // Of the images of all processes with one id.
+    struct Numbers {
+        unsigned earlier = 0, last = 0;
+    };
     struct Collector {
         pid_t pid, process;
         int lifeline;
@@ -202,12 +217,23 @@ class Supervisor::Loop {
                 close(std::exchange(channel_, -1));  // no driver is left
             } else if (arrival.segment_fd >= 0) {
                 arrival.place = ++tally_.announced;
+                arrival.earlier = earlier_images(arrival);
                 if (!std::exchange(prepared_, true)) work_.prepare();
                 start_collector(arrival);
             } else if (truncated) {
                 no_collector(arrival.pid, "too many open files; raise the limit (ulimit -n)");
             }
         }
+    }
+
+    // The kernel gives the id of a process that has ended to another one, as in a build of many
+    // processes. That one begins with its first image.
+    unsigned earlier_images(const Arrival& arrival) {
+        const unsigned number = image_number(arrival.segment_fd);
+        Numbers& numbers = numbers_[arrival.pid];
+        if (number == 1) numbers.earlier = numbers.last;
+        numbers.last = numbers.earlier + number;
+        return numbers.earlier;
     }
 
     void learn() const {
@@ -280,6 +306,7 @@ class Supervisor::Loop {
     Tally& tally_;
     const Work& work_;
     std::vector<Collector> collectors_;
+    std::map<int, Numbers> numbers_;  // by process id
     bool prepared_ = false;
     bool leaving_ = false;
 };

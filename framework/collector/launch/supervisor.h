@@ -28,6 +28,8 @@ class Supervisor {
         int segment_fd;
         int lifeline_fd;
         std::size_t place;  // the first has 1
+        // Images of processes of this run that had the same id before.
+        unsigned earlier;
     };
     // Sends what may be lost, and is if the supervisor has no time for it.
     static constexpr std::size_t kMostToTell = std::size_t{64} * 1024;

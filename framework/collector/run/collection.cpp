@@ -444,6 +444,7 @@ void Collection::log() {
         entry.profile.counts.push_back(total.count);
     }
     entry.parent_pid = parent_;
+    entry.earlier = image_.earlier;
     entry.place = image_.place;
     entry.part_files = results_.part_files();
     if (!session_.settings.quiet) entry.summary = results_.summaries(feed_.sampling());

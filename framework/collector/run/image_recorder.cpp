@@ -176,7 +176,7 @@ void ImageRecorder::flush(Thread& thread) {
     trace_chunk_t header{};
     header.kind = TRACE_CHUNK_RECORDS;
     header.pid = static_cast<std::uint32_t>(image_.pid);
-    header.image = image_.number;
+    header.image = image_.number_of_id();
     header.thread = thread.number;
     header.slot = thread.slot;
     header.first_instruction = thread.executed;
@@ -199,7 +199,7 @@ void ImageRecorder::append(std::uint32_t kind, std::span<const std::byte> conten
     trace_chunk_t header{};
     header.kind = kind;
     header.pid = static_cast<std::uint32_t>(image_.pid);
-    header.image = image_.number;
+    header.image = image_.number_of_id();
     writer_.append(header, content);
 }
 

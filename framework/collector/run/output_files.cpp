@@ -76,9 +76,9 @@ std::string file_of_process(std::string_view pattern, const Image& image) {
     std::string name = expand_file_name(pattern, image.pid, image.program);
     if (const std::string rank = mpi_rank(); !rank.empty() && !has_any_of(pattern, "pqr"))
         name = append(name, "rank" + rank);
-    return image.of_first_process || has_any_of(pattern, "p")
-               ? name
-               : append(name, std::to_string(image.pid));
+    if (!image.of_first_process && !has_any_of(pattern, "p"))
+        name = append(name, std::to_string(image.pid));
+    return image.earlier == 0 ? name : append(name, fmt::format("process{}", image.earlier + 1));
 }
 
 std::string file_of_image(std::string_view pattern, const Image& image) {

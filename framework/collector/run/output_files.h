@@ -20,6 +20,10 @@ struct Image {
     std::string program;           // its name, without folders
     std::string command;           // its command line
     std::string rank;              // among the processes of MPI; "" if it is none of them
+    unsigned earlier = 0;          // images of earlier processes that had the same id
+
+    // Among the images of all processes with this id.
+    unsigned number_of_id() const { return earlier + number; }
 };
 
 // Of a command's words, in one line.
@@ -27,7 +31,8 @@ std::string command_line(const std::vector<std::string>& words);
 
 // The name behind `pattern` (expand_file_name) for the process: where the pattern does not have the
 // process id, that of a child is appended, and where it has nothing that tells the processes of MPI
-// apart, the rank. Extensions are put before .gz and .zst, which mean a compressed file.
+// apart, the rank. A process whose id another process had before has a number appended. Extensions
+// are put before .gz and .zst, which mean a compressed file.
 std::string file_of_process(std::string_view pattern, const Image& image);
 
 // With the image's number appended.

@@ -26,7 +26,8 @@ std::string line_of(const ProfileLog::Entry& entry) {
                 {"rank", entry.profile.rank},     {"incomplete", entry.profile.incomplete},
                 {"counts", entry.profile.counts}, {"events", entry.events},
                 {"parent", entry.parent_pid},     {"place", entry.place},
-                {"parts", entry.part_files},      {"summary", entry.summary}}
+                {"earlier", entry.earlier},       {"parts", entry.part_files},
+                {"summary", entry.summary}}
                .dump(-1, ' ', false, json::error_handler_t::replace) +
            '\n';
 }
@@ -44,6 +45,7 @@ ProfileLog::Entry entry_of(const std::string& line) {
     entry.events = read.at("events").get<std::vector<std::string>>();
     entry.parent_pid = read.at("parent");
     entry.place = read.at("place");
+    entry.earlier = read.at("earlier");
     entry.part_files = read.at("parts");
     entry.summary = read.at("summary");
     return entry;
@@ -60,7 +62,8 @@ void find_parents(std::vector<ProfileLog::Entry>& entries) {
             return kNone;
         };
         events::IndexedProfile& profile = entries[i].profile;
-        const std::size_t previous = profile.image > 1 ? last(profile.pid) : kNone;
+        std::size_t previous = profile.image > 1 ? last(profile.pid) : kNone;
+        if (previous != kNone && entries[previous].earlier != entries[i].earlier) previous = kNone;
         profile.parent =
             previous == kNone ? last(entries[i].parent_pid) : entries[previous].profile.parent;
     }

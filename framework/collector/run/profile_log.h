@@ -16,6 +16,7 @@ class ProfileLog {
         events::IndexedProfile profile;  // without its parent
         std::vector<std::string> events;
         int parent_pid = 0;
+        unsigned earlier = 0;        // images of earlier processes that had the same id
         std::size_t place = 0;       // among the images of the run, as they have begun
         std::size_t part_files = 0;  // beside its file
         std::string summary;         // of its profilers

@@ -40,6 +40,7 @@ class Replay {
 
   private:
     Image image_of(const replay::ImageTrace& trace, std::size_t place) const;
+    unsigned earlier_images(std::size_t place) const;
     std::vector<ReplayPass> passes();
     unsigned jobs_at_once() const;
     static void replay_image(const replay::ImageTrace& trace, const Image& image,
@@ -172,13 +173,27 @@ unsigned Replay::jobs_at_once() const {
 Image Replay::image_of(const replay::ImageTrace& trace, std::size_t place) const {
     const trace::Command command = trace.command();
     const std::uint32_t rank = trace.image().rank;
+    const unsigned earlier = earlier_images(place);
     return {static_cast<int>(trace.pid()),
-            trace.number(),
+            trace.number() - earlier,
             place,
-            trace.pid() == first_.pid(),
+            trace.pid() == first_.pid() && earlier == 0,
             std::filesystem::path(command.file).filename(),
             command_line(command.arguments),
-            rank == 0 ? "" : std::to_string(rank - 1)};
+            rank == 0 ? "" : std::to_string(rank - 1),
+            earlier};
+}
+
+// In a trace the images of all processes with one id have consecutive numbers. A process ends with
+// an image that no other one replaces.
+unsigned Replay::earlier_images(std::size_t place) const {
+    const std::vector<recording::RecordedImage>& images = file_.images();
+    unsigned earlier = 0;
+    for (std::size_t i = 0; i < place; ++i)
+        if (images[i].pid == images[place].pid && images[i].number < images[place].number &&
+            !replay::is_replaced(file_, images[i]))
+            earlier = std::max(earlier, images[i].number);
+    return earlier;
 }
 
 // Where there are several points, each is asked in advance what it wants; one is, too, where there

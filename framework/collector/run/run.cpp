@@ -210,7 +210,8 @@ bool ProgramRun::collect_from_child(const Supervisor::Arrival& arrival, int firs
                       arrival.pid == first_process,
                       std::filesystem::path(command.file).filename(),
                       command_line(command.arguments),
-                      mpi_rank_of(arrival.pid)};
+                      mpi_rank_of(arrival.pid),
+                      arrival.earlier};
     session_.watch([&](int signal) {
         // The first process is the run's own child.
         if (arrival.pid != first_process && !lifeline.ended()) kill(arrival.pid, signal);

@@ -184,6 +184,18 @@ void ImageTrace::take_points(const std::vector<std::byte>& content) {
         fmt::format("{} is damaged: its simulation points of process {}", file_.path(), pid_));
 }
 
+bool is_replaced(const recording::TraceFileReader& file, const recording::RecordedImage& image) {
+    for (const recording::ChunkPlace& chunk : image.chunks) {
+        if (chunk.header.kind != TRACE_CHUNK_END) continue;
+        try {
+            return structure<trace_image_end_t>(file.read(chunk)).state == TRACE_IMAGE_REPLACED;
+        } catch (const Error&) {
+            // who replays the image finds the damage
+        }
+    }
+    return false;
+}
+
 trace::Command ImageTrace::command() const {
     const std::string_view log(reinterpret_cast<const char*>(events_.data()), events_.size());
     return trace::command_from(log).value_or(trace::Command{"???", {"???"}});

@@ -72,4 +72,7 @@ class ImageTrace {
     std::string problem_;
 };
 
+// Whether the image's process went on with another one (execve).
+bool is_replaced(const recording::TraceFileReader& file, const recording::RecordedImage& image);
+
 }  // namespace assay::replay
