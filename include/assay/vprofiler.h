@@ -189,6 +189,11 @@ typedef struct vp_host {
      * the end of vp_finish. The profiler needs columns, or there is no file; series are of the
      * profile, not of its parts, and are not multiplied with --sample. */
     uint32_t (*series)(const struct vp_host* host, const vp_series_t* series);
+    /* Call this before you load (dlopen) a library that the user names. Returns 1: load it; a
+     * failure of the profiler then names it. 0: do not load it in this process, and let vp_options
+     * fail; assay calls the profiler again in a process that it has to itself. Only assay's own
+     * profilers get 0. Call it from vp_options. */
+    uint32_t (*library)(const struct vp_host* host, const char* path);
 } vp_host_t;
 
 /* An option that the user gave. */

@@ -6,6 +6,7 @@
 #include "plugins/cache/summary.h"
 #include "plugins/common/sites.h"
 #include "plugins/machine/describe.h"
+#include "plugins/machine/policy_library.h"
 
 #include <assay/profiler.hpp>
 
@@ -85,6 +86,9 @@ class CacheProfiler final : public assay::Profiler {
                 "--rep=iterations cannot be combined with --cache-sim=no; leave one of them out");
         if (settings_.machine || settings_.of_host) check_with_machine(settings_, is_sampled());
         if (!settings_.machine) return;
+        for (const std::string& library : machine::libraries(*settings_.machine))
+            if (!may_load(library))
+                throw std::runtime_error(library + " needs a process of its own");
         if (const auto shapes = plain_shapes(*settings_.machine))
             take_plain_machine(*shapes);
         else

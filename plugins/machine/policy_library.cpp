@@ -1,5 +1,7 @@
 #include "plugins/machine/policy_library.h"
 
+#include "plugins/machine/machine.h"
+
 #include <assay/cache_policy.h>
 
 #include <dlfcn.h>
@@ -122,6 +124,21 @@ class OwnPrefetcher final : public Prefetcher {
 };
 
 }  // namespace
+
+std::vector<std::string> libraries(const Machine& machine) {
+    std::vector<std::string> found;
+    const auto add = [&found](const std::string& path) {
+        if (std::find(found.begin(), found.end(), path) == found.end()) found.push_back(path);
+    };
+    for (const Cache& cache : machine.caches) {
+        if (!is_policy(cache.replacement.policy)) add(cache.replacement.policy);
+        for (const Prefetch& prefetch : cache.prefetch)
+            if (!is_prefetcher(prefetch.kind)) add(prefetch.kind);
+    }
+    for (const Tlb& tlb : machine.tlbs)
+        if (!is_policy(tlb.replacement.policy)) add(tlb.replacement.policy);
+    return found;
+}
 
 std::unique_ptr<Policy> load_policy(const Replacement& replacement, std::uint64_t sets,
                                     std::uint32_t ways) {

@@ -5,8 +5,15 @@
 #include "plugins/machine/replacement.h"
 
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace machine {
+
+struct Machine;
+
+// The libraries that the machine's caches and TLBs load, each once.
+std::vector<std::string> libraries(const Machine& machine);
 
 // Both throw std::runtime_error, with the library's name, if it is unusable.
 std::unique_ptr<Policy> load_policy(const Replacement& replacement, std::uint64_t sets,

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Machines from a file: what they count on real programs, and what is wrong with files."""
 
+import os
 import unittest
 
 import support
-from support import PROGRAMS, profile, read_events
+from support import PLUGINS, PROGRAMS, profile, read_events
+
+POLICY = PLUGINS / "own_policy.so"
 
 PLAIN = """
 cores: {cores}
@@ -274,6 +277,50 @@ class Machines(unittest.TestCase):
             PLAIN.format(cores="threads", i1="", d1="", ll=", latency: 20") + "memory: 100\n"))
         self.assertIn('#! derived "estimated cycles" = Ir + I1mr * 20 + (D1mr + D1mw) * 20 + '
                       '(ILmr + DLmr + DLmw) * 100', "\n".join(events.remarks).replace(" unit=", " "))
+
+    def own(self, replacement="fifo", prefetch=""):
+        small = f"size: 1K, ways: 4, replacement: {replacement}{prefetch}"
+        return self.machine(f"caches:\n  D1: {{level: 1, holds: data, of: core, {small}}}\n"
+                            "  LL: {level: 2, of: machine, size: 1M, ways: 16}\n")
+
+    def test_a_policy_of_the_user_s(self):
+        """It runs in another process, and gives what the same policy of assay's own gives."""
+        wanted = self.events([PROGRAMS / "work"], self.own())
+        found = self.events([PROGRAMS / "work"], self.own(POLICY))
+        self.assertEqual((found.events, found.functions), (wanted.events, wanted.functions))
+        for program in ([PROGRAMS / "threads"], ["sh", "-c", f"{PROGRAMS / 'work'}; true"]):
+            self.run_well([support.ASSAY, "-q", "--plugin=cache,branch", self.own(POLICY),
+                           "-o", self.folder / "out.%p", "--", *program])
+        trace = self.folder / "trace"
+        self.assay("record", "-q", "-o", trace, "--", PROGRAMS / "work")
+        self.assay("replay", "-q", "--plugin=cache", self.own(POLICY), "-o", self.folder / "again",
+                   trace)
+        self.assertEqual(read_events(self.folder / "again").functions, wanted.functions)
+
+    def test_what_a_policy_does_to_its_process_costs_the_columns(self):
+        prefetch = f", prefetch: {POLICY}"
+        for what, where, more, words in (
+                ("end", "constructor", "", "its vp_options ended its process with status 0"),
+                ("end", "create", "", "its vp_options ended its process with status 0"),
+                ("end", "victim", "", "its vp_prof_process ended its process with status 0"),
+                ("kill", "hit", "", "its vp_prof_process crashed with signal 9 (Killed)"),
+                ("smash", "fill", "", "its vp_prof_process crashed with signal"),
+                ("loop", "fill", "", "its vp_prof_process did not return within 2 s"),
+                ("kill", "reference", prefetch, "its vp_prof_process crashed with signal 9"),
+                ("end", "destroy", "", "its vp_release ended its process with status 0")):
+            with self.subTest(what=what, where=where):
+                out = self.folder / "events"
+                out.unlink(missing_ok=True)
+                result = profile([PROGRAMS / "work"], self.own(POLICY, more),
+                                 "--profiler-timeout=2", plugin="cache,branch", out=out,
+                                 env={**os.environ, "ASSAY_POLICY": f"{what} {where}"})
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(result.stdout, support.run([PROGRAMS / "work"]).stdout)
+                lost = [line for line in result.stderr.splitlines() if "is lost" in line]
+                self.assertEqual(len(lost), 1, result.stderr)
+                self.assertIn(words, lost[0])
+                self.assertIn(str(POLICY), lost[0])
+                self.assertIn("Bc", read_events(out).events)
 
     def test_mistakes(self):
         for text, words in (

@@ -211,6 +211,11 @@ std::uint32_t Subject::take_series(const vp_series_t* series) {
     return 1;
 }
 
+std::uint32_t Subject::take_library(const char* path) {
+    check_line("host->library", path);
+    return 1;
+}
+
 void Subject::check_event(std::string_view function, std::uint32_t event) {
     const std::size_t declared = events().size();
     if (event >= declared)

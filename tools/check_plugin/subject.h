@@ -93,6 +93,7 @@ class Subject final : private collector::Host {
     void take_unscaled(std::uint32_t event) override;
     void take_no_error(std::uint32_t event, const char* why) override;
     std::uint32_t take_series(const vp_series_t* series) override;
+    std::uint32_t take_library(const char* path) override;
     void check_event(std::string_view function, std::uint32_t event);
     template <typename Row, typename Function>
     std::vector<Row> read(std::string_view name, Function function);

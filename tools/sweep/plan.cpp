@@ -183,10 +183,8 @@ void Plan::check_values() const {
     }
     for (const std::size_t point : points) {
         const collector::CoreSettings core = collector::take_core_settings(settings(point));
-        const collector::Session session(core, "");
-        for (std::size_t i = 0; i < session.profilers.size(); ++i)
-            session.profilers[i]->set_options(
-                collector::given_to(*session.profilers[i], session.given[i], image));
+        collector::Session session(core, "");
+        session.set_options(image);
     }
 }
 

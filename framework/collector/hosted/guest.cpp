@@ -66,10 +66,12 @@ class Guest {
         try {
             profiler_ = std::make_unique<LoadedProfiler>(
                 settings.path, settings.command, guard_,
-                Surroundings{own_files_, [this](const std::string& why) {
+                Surroundings{own_files_,
+                             [this](const std::string& why) {
                                  state_.give_reason(why);
                                  lost_ = true;
-                             }});
+                             },
+                             [this](const std::string& path) { state_.add_library(path); }});
         } catch (const Error& e) {
             refuse(e);
         }

@@ -344,7 +344,7 @@ void HostedProfiler::see_end() {
     const std::string how = known ? how_it_ended(status) : "its process has ended";
     if (loading_ && state_->function_name() == "constructors")
         throw Error(fmt::format("cannot use the profiler {}: {}", path(), how));
-    lose(how);
+    lose_process(how);
 }
 
 std::string HostedProfiler::how_it_ended(int status) const {
@@ -358,7 +358,12 @@ std::string HostedProfiler::how_it_ended(int status) const {
 
 void HostedProfiler::give_up(const std::string& why) {
     end_process();
-    lose(why);
+    lose_process(why);
+}
+
+void HostedProfiler::lose_process(const std::string& why) {
+    const std::string libraries = state_->library_names();
+    lose(libraries.empty() ? why : fmt::format("{} (it runs the code of {})", why, libraries));
 }
 
 void HostedProfiler::end_process() {

@@ -97,6 +97,7 @@ class HostedProfiler final : public ProfilerHandle {
     void see_end();
     std::string how_it_ended(int status) const;
     void give_up(const std::string& why);
+    void lose_process(const std::string& why);
     void end_process();
 
     GuestSettings settings_;

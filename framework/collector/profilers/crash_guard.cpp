@@ -131,6 +131,21 @@ void CallState::give_reason(const std::string& why) {
     reason.at(length) = 0;
 }
 
+std::string CallState::library_names() const {
+    return {libraries.data(), strnlen(libraries.data(), libraries.size())};
+}
+
+// Names that do not fit are cut off.
+void CallState::add_library(const std::string& path) {
+    const std::string before = library_names();
+    if (before == path || before.starts_with(path + ", ") || before.ends_with(", " + path) ||
+        before.find(", " + path + ", ") != std::string::npos)
+        return;
+    const std::string all = before.empty() ? path : before + ", " + path;
+    const std::size_t length = all.copy(libraries.data(), libraries.size() - 1);
+    libraries.at(length) = 0;
+}
+
 struct CrashGuard::Saved {
     std::array<struct sigaction, kFatalSignals.size()> actions;
     struct sigaction tick_action;

@@ -48,11 +48,15 @@ struct CallState {
     // Why the process is about to end; "" if it has not said so.
     std::string reason_text() const;
     void give_reason(const std::string& why);
+    // The libraries of the user's that the profiler has loaded, with commas between them.
+    std::string library_names() const;
+    void add_library(const std::string& path);
 
     std::atomic<std::uint64_t> calls{0};
     std::atomic<bool> in_call{false}, suspended{false};
     std::array<char, 32> function{};
     std::array<char, 1024> reason{};
+    std::array<char, 1024> libraries{};
 };
 
 class CrashGuard {

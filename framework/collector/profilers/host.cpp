@@ -45,6 +45,9 @@ Host::Host(std::string command) : command_(std::move(command)) {
     table_.series = [](const vp_host_t* table, const vp_series_t* series) {
         return self(table).take_series(series);
     };
+    table_.library = [](const vp_host_t* table, const char* path) {
+        return self(table).take_library(path);
+    };
     table_.reserved = this;
 }
 

@@ -41,6 +41,7 @@ class Host {
     virtual void take_unscaled(std::uint32_t event) = 0;
     virtual void take_no_error(std::uint32_t event, const char* why) = 0;
     virtual std::uint32_t take_series(const vp_series_t* series) = 0;
+    virtual std::uint32_t take_library(const char* path) = 0;
 
   private:
     static Host& self(const vp_host_t* table) { return *static_cast<Host*>(table->reserved); }

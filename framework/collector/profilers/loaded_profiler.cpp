@@ -97,7 +97,8 @@ LoadedProfiler::LoadedProfiler(const std::string& path, std::string command, Cra
     : ProfilerHandle(path),
       Host(std::move(command)),
       guard_(guard),
-      own_files_(std::move(surroundings.own_files)) {
+      own_files_(std::move(surroundings.own_files)),
+      tell_library_(std::move(surroundings.tell_library)) {
     tell_loss_ = std::move(surroundings.tell_loss);
     void* const handle = open_library();
     library_ = std::make_unique<Library>(*this, handle);
@@ -149,6 +150,12 @@ std::uint32_t LoadedProfiler::take_series(const vp_series_t* given) {
     copied.series.profiler = name();
     facts_.series.push_back(std::move(copied.series));
     return 1;
+}
+
+std::uint32_t LoadedProfiler::take_library(const char* path) {
+    needs_own_process_ = !tell_library_;
+    if (tell_library_) tell_library_(text_or_empty(path));
+    return needs_own_process_ ? 0 : 1;
 }
 
 // Constructors of static objects run in it.
@@ -353,7 +360,10 @@ void LoadedProfiler::set_options(std::span<const std::pair<std::string, std::str
     for (const auto& [name, value] : settings) given.push_back({name.c_str(), value.c_str()});
     int status = 0;
     const auto count = static_cast<std::uint32_t>(given.size());
-    if (call("vp_options", [&] { status = table_.vp_options(given.data(), count); }) && status < 0)
+    const bool called =
+        call("vp_options", [&] { status = table_.vp_options(given.data(), count); });
+    if (called && needs_own_process_) throw NeedsOwnProcess();
+    if (called && status < 0)
         throw Error(fmt::format("{}: {}", facts_.name, one_line(last_error_)));
     if (!read_columns()) return forget_tables();
     check_lengths();

@@ -26,7 +26,14 @@ struct Surroundings {
     OwnFiles own_files = {};
     // Is told why the profiler is lost, in place of the user.
     std::function<void(const std::string& why)> tell_loss = {};
+    // Is told which library of the user's the profiler is about to load. Only the process of a
+    // profiler that is alone in it has this.
+    std::function<void(const std::string& path)> tell_library = {};
 };
+
+// Thrown by set_options(): the profiler loads a library of the user's, which needs a process of the
+// profiler's own (HostedProfiler).
+struct NeedsOwnProcess {};
 
 class LoadedProfiler final : public ProfilerHandle, private Host {
   public:
@@ -39,6 +46,7 @@ class LoadedProfiler final : public ProfilerHandle, private Host {
 
     void set_command(std::string command) override { say_command(std::move(command)); }
     void set_sampling(bool samples) override { say_sampling(samples); }
+    // Also throws NeedsOwnProcess. The profiler is of no use then.
     void set_options(std::span<const std::pair<std::string, std::string>> settings) override;
     trace::Spec start() override;
     // Whether it asks for calls itself. From start() on.
@@ -91,15 +99,18 @@ class LoadedProfiler final : public ProfilerHandle, private Host {
     void take_unscaled(std::uint32_t event) override { facts_.unscaled.insert(event); }
     void take_no_error(std::uint32_t event, const char* why) override;
     std::uint32_t take_series(const vp_series_t* series) override;
+    std::uint32_t take_library(const char* path) override;
 
     CrashGuard& guard_;
     const OwnFiles own_files_;
+    const std::function<void(const std::string& path)> tell_library_;
     std::unique_ptr<Library> library_;
     vp_dispatch_t table_{};
     std::string last_error_;
     std::vector<vsample_t> batch_;             // in take()
     std::vector<std::uint64_t> totals_;        // by event, to see that they fit 64 bits
     std::vector<std::uint64_t> value_totals_;  // by list
+    bool needs_own_process_ = false;
     bool started_ = false;
     bool captures_calls_ = false;
     bool counts_values_ = false;  // its one event is how many values there are

@@ -15,13 +15,7 @@ namespace {
 
 // Which columns there are can depend on options.
 Session& with_options(Session& session, const Image& image) {
-    const bool samples = trace::has_bursts(session.settings.regions);
-    for (std::size_t i = 0; i < session.profilers.size(); ++i) {
-        ProfilerHandle& profiler = *session.profilers[i];
-        profiler.set_command(image.command);
-        profiler.set_sampling(samples);
-        profiler.set_options(given_to(profiler, session.given[i], image));
-    }
+    session.set_options(image);
     session.columns = Columns(session.profilers);
     return session;
 }

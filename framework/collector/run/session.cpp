@@ -2,6 +2,8 @@
 
 #include "framework/collector/hosted/find_profiler.h"
 #include "framework/collector/hosted/hosted_profiler.h"
+#include "framework/collector/profilers/loaded_profiler.h"
+#include "framework/collector/run/output_files.h"
 #include "framework/support/error.h"
 #include "framework/symbols/image_cache.h"
 
@@ -104,6 +106,29 @@ std::chrono::milliseconds Session::limit_of_call() const {
     const std::chrono::milliseconds usual = settings.profiler_timeout;
     if (end_by_deadline().empty()) return usual;
     return usual.count() == 0 ? last : std::min(usual, last);
+}
+
+void Session::set_options(const Image& image) {
+    for (std::size_t i = 0; i < profilers.size(); ++i) {
+        try {
+            set_options(*profilers[i], given[i], image);
+        } catch (const NeedsOwnProcess&) {
+            const std::string path = profilers[i]->path();
+            profilers[i].reset();
+            auto hosted = std::make_unique<HostedProfiler>(
+                GuestSettings{path, image.command, guard.limit(), debug_cache});
+            if (deadline_) hosted->set_limit([this] { return limit_of_call(); });
+            profilers[i] = std::move(hosted);
+            set_options(*profilers[i], given[i], image);
+        }
+    }
+}
+
+void Session::set_options(ProfilerHandle& profiler, const Given& settings,
+                          const Image& image) const {
+    profiler.set_command(image.command);
+    profiler.set_sampling(trace::has_bursts(this->settings.regions));
+    profiler.set_options(given_to(profiler, settings, image));
 }
 
 bool Session::any_profiler_left() const {

@@ -21,6 +21,8 @@
 
 namespace assay::collector {
 
+struct Image;
+
 class Session {
   public:
     // `profiles`: where what is told at the end is kept. Throws Error.
@@ -32,6 +34,9 @@ class Session {
     // Ends the profilers, which the deadline is for, too.
     ~Session() { profilers.clear(); }
 
+    // Gives the profilers their options, with the output files of this image. A profiler that wants
+    // to load a library of the user's is loaded again, into a process of its own. Throws Error.
+    void set_options(const Image& image);
     bool any_profiler_left() const;
     // In another process that fork(2) has made of this one: the profilers' processes are not its.
     void abandon_processes();
@@ -59,6 +64,7 @@ class Session {
 
   private:
     std::chrono::milliseconds limit_of_call() const;
+    void set_options(ProfilerHandle& profiler, const Given& settings, const Image& image) const;
     std::vector<HostedProfiler*> hosted() const;
 
     const Deadline::Clock::time_point start_ = Deadline::Clock::now();

@@ -449,6 +449,12 @@ class Profiler {
         return series.give([&](const vp_series_t* given) { return host_->series(host_, given); }) !=
                0;
     }
+    // Call this before you load a library that the user names. False: do not load it, and throw;
+    // assay calls the profiler again in a process that it has to itself. In check_options().
+    bool may_load(const std::string& path) const {
+        if (host_->size < offsetof(vp_host_t, library) + sizeof host_->library) return true;
+        return host_->library(host_, path.c_str()) != 0;
+    }
     // Whether bursts are profiled, as an estimate of the whole run: --sample.
     bool is_sampled() const { return host_->samples != 0; }
     // The profiled command line; "" in the tools.

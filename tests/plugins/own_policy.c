@@ -1,0 +1,97 @@
+/* A replacement policy, as fifo, and a prefetcher that asks for the next line. The environment
+ * variable ASSAY_POLICY has a word for what they do to their process, and one for in which of their
+ * functions.
+ */
+#include "assay/cache_policy.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef __GNUC__
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
+struct fifo {
+    uint32_t ways;
+    uint32_t oldest[]; /* by set */
+};
+
+static void perhaps(const char* function) {
+    static char small[64];
+    char* volatile around = small; /* which the compiler does not follow */
+    const char* const told = getenv("ASSAY_POLICY");
+    const char* const space = told ? strchr(told, ' ') : NULL;
+    if (!space || strcmp(space + 1, function) != 0) return;
+    switch (*told) {
+        case 'e': /* end */
+            _exit(0);
+        case 'k': /* kill */
+            raise(SIGKILL);
+            return;
+        case 'l': /* loop */
+            for (;;) pause();
+        case 's': /* smash */
+            memset(around - 4096, 'A', 65536);
+    }
+}
+
+__attribute__((constructor)) static void construct(void) {
+    perhaps("constructor");
+}
+
+static void* create(uint64_t sets, uint32_t ways, uint64_t seed) {
+    struct fifo* const made = calloc(1, sizeof *made + sets * sizeof made->oldest[0]);
+    (void)seed;
+    perhaps("create");
+    if (made) made->ways = ways;
+    return made;
+}
+static void destroy(void* self) {
+    perhaps("destroy");
+    free(self);
+}
+static void hit(void* self, uint64_t set, uint32_t way, const cp_access_t* access) {
+    (void)self, (void)set, (void)way, (void)access;
+    perhaps("hit");
+}
+static uint32_t victim(void* self, uint64_t set, const cp_access_t* access) {
+    struct fifo* const fifo = self;
+    (void)access;
+    perhaps("victim");
+    return fifo->oldest[set]++ % fifo->ways;
+}
+static void fill(void* self, uint64_t set, uint32_t way, const cp_access_t* access) {
+    (void)self, (void)set, (void)way, (void)access;
+    perhaps("fill");
+}
+
+EXPORT const cp_replacement_t assay_replacement = {
+    .size = sizeof(cp_replacement_t),
+    .version = CP_VERSION,
+    .create = create,
+    .destroy = destroy,
+    .hit = hit,
+    .victim = victim,
+    .fill = fill,
+};
+
+static void* create_prefetcher(uint32_t line_bytes, uint32_t degree, uint32_t distance) {
+    (void)line_bytes, (void)degree, (void)distance;
+    return malloc(1);
+}
+static uint32_t reference(void* self, const cp_access_t* access, uint64_t* lines, uint32_t room) {
+    (void)self, (void)room;
+    perhaps("reference");
+    lines[0] = access->line + 1;
+    return access->hit ? 0 : 1;
+}
+
+EXPORT const cp_prefetcher_t assay_prefetcher = {
+    .size = sizeof(cp_prefetcher_t),
+    .version = CP_VERSION,
+    .create = create_prefetcher,
+    .destroy = free,
+    .reference = reference,
+};
