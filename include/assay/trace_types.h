@@ -246,7 +246,7 @@ typedef struct trace_data_object {
     uint32_t kind;    /* TRACE_DATA_*; more may come */
     uint32_t context; /* TRACE_DATA_HEAP and _MAPPING: of the allocation function or the system
                          call, all of whose blocks are one object; 0 if it is not known */
-    uint32_t thread;  /* TRACE_DATA_STACK and _FRAME: whose */
+    uint32_t thread;  /* TRACE_DATA_STACK and _FRAME: whose; 256 stands for all from 256 on */
     uint32_t reserved;
     uint64_t bytes;   /* of a variable, or of each block; 0 if blocks differ, and of others */
     uint64_t blocks;  /* how many have been allocated so far; 0 of others */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <deque>
 #include <string>
+#include <vector>
 
 namespace memory_objects_test {
 
@@ -169,6 +170,61 @@ TEST_CASE("memory objects: blocks of a thread whose records are read later") {
     CHECK(program.context_at(kHeap + 70, 1) == 5);
     program.mark(1, trace::kSees, allocated + 2);
     CHECK(program.context_at(kHeap + 70, 1) == 6);
+}
+
+TEST_CASE("memory objects: a thread that is far behind finds what it has allocated itself") {
+    constexpr std::uint64_t kBlocks = 500;
+    Program program;
+    program.mark(1, trace::kHas, program.add(MemoryUse::kStack, 1, kStack + 0x1000, 0));
+    // Of the first thread, whose records are read last.
+    std::vector<std::uint64_t> allocated;
+    for (std::uint64_t i = 0; i < kBlocks; ++i) {
+        allocated.push_back(program.add(MemoryUse::kAllocated, 0, kHeap + i % 3 * 16, 4096 - i));
+        program.add(MemoryUse::kFreed, 0, kHeap + i % 3 * 16, 0);
+    }
+    program.allocate(1, 9, kHeap + 0x8000, 64);  // the second thread has seen all of that
+    for (std::uint64_t i = 0; i < kBlocks; ++i) {
+        program.mark(0, trace::kBegins, 0, static_cast<std::uint32_t>(100 + i));
+        program.mark(0, trace::kHas, allocated[i]);
+        CHECK(program.context_at(kHeap + i % 3 * 16) == 100 + i);
+        CHECK(program.context_at(kHeap + 2000) == 100 + i);
+        program.mark(0, trace::kHas, allocated[i] + 1);
+        CHECK(program.context_at(kHeap + 2000) == 0);
+    }
+}
+
+TEST_CASE("memory objects: threads that have ended take no memory") {
+    constexpr std::uint32_t kThreads = 10'000;
+    Program program;
+    program.allocate(0, 5, kHeap, 64);
+    std::size_t objects = 0;
+    for (std::uint32_t thread = 1; thread < kThreads; ++thread) {
+        program.mark(thread, trace::kHas,
+                     program.add(MemoryUse::kStack, thread, kStack + 0x1000, 0));
+        for (unsigned i = 0; i < 3; ++i) {
+            program.allocate(thread, 6, kHeap + 0x1000, 128);
+            program.free(thread, kHeap + 0x1000);
+        }
+        program.objects.end_thread(thread);
+        if (thread == kThreads / 2) objects = program.objects.objects().size();
+    }
+    CHECK(program.objects.objects().size() == objects);
+    CHECK(program.objects.threads() == 1);
+    CHECK(program.context_at(kHeap) == 5);
+}
+
+TEST_CASE("times of records: a long run has as many moments as a short one") {
+    collector::RecordTimes times;
+    constexpr std::uint64_t kRecords = 3'000'000, kEach = 5000;
+    for (std::uint64_t record = 0; record < kRecords; ++record) times.note(record, record * kEach);
+    CHECK(times.moments() <= collector::RecordTimes::kMost);
+    CHECK(times.last() == (kRecords - 1) * kEach);
+    for (const std::uint64_t record : {1'000ULL, 1'000'000ULL, 2'999'000ULL}) {
+        const std::uint64_t off = times.of(record) > record * kEach
+                                      ? times.of(record) - record * kEach
+                                      : record * kEach - times.of(record);
+        CHECK(off <= kRecords * kEach / 10'000);
+    }
 }
 
 TEST_CASE("memory objects: a damaged log is no harm") {

@@ -88,6 +88,11 @@ void Feed::process(TraceReader::Source source, std::span<const trace_record_t> r
         view.context_table = context_table(has_contexts);
         profiler.process(view.pid, view, sink);
     });
+    const bool ends = std::any_of(markers.begin(), markers.end(), [](const trace_marker_t& marker) {
+        return marker.operation == TRACE_MARKER_THREAD_END;
+    });
+    if (ends) stacks_.end_thread(source.thread);
+    if (ends && objects_) objects_->end_thread(source.thread);
     if (sampling_.wanted() && sampling_.take(source.thread, source.slot, records, reader_.code()))
         at_totals();
 }

@@ -126,7 +126,9 @@ events::Group ObjectGroups::group_of(std::uint32_t number, const Surroundings& a
             break;
         }
         case Kind::kStack:
-            group.name = fmt::format("stack of thread {}", object.thread + 1);
+            group.name = object.thread < trace::kOwnSlots
+                             ? fmt::format("stack of thread {}", object.thread + 1)
+                             : "(stacks of later threads)";
             break;
         case Kind::kFrameVariable:
             group.parent = kFirst + counts_->group(object.stack);

@@ -28,8 +28,10 @@ struct DataObject {
     };
     Kind kind = Kind::kUnknown;
     std::uint32_t context = 0;  // kHeap, kMapping: where it was allocated
-    std::uint32_t thread = 0;   // kStack, kFrameVariable
-    std::uint32_t file = 0;     // variables, kFile: its path, MemoryObjects::path()
+    // kStack, kFrameVariable. trace::kOwnSlots stands for all threads from that number on: a
+    // program can have any number of them, one after the other.
+    std::uint32_t thread = 0;
+    std::uint32_t file = 0;  // variables, kFile: its path, MemoryObjects::path()
     const symbols::DataSymbol* symbol = nullptr;  // kVariable, kThreadLocal
     std::uint32_t stack = 0;                      // kFrameVariable: the number of its thread's
     std::string_view name, function;              // kFrameVariable

@@ -9,8 +9,7 @@ namespace {
 
 using Kind = DataObject::Kind;
 
-// What is looked at for one address in lists of blocks that may overlap.
-constexpr std::size_t kMostLooks = 64;
+// Blocks that were given back are kept for last_at(), if there are not more.
 constexpr std::size_t kMostPast = 1024 * 1024;
 
 // Of a range that begins at a key of an ordered map, the last that contains the address.
@@ -45,6 +44,7 @@ MemoryObjects::Thread& MemoryObjects::thread(std::uint32_t number) {
     const auto [found, is_new] = threads_.try_emplace(number);
     last_thread_ = &found->second;
     last_thread_number_ = number;
+    has_threads_ = has_threads_ || threads_.size() > 1;
     if (is_new && number == 0) {
         std::uint64_t first = 0;
         while (first < available_ && entry(first).use != trace::MemoryUse::kStack) ++first;
@@ -54,6 +54,16 @@ MemoryObjects::Thread& MemoryObjects::thread(std::uint32_t number) {
         inherit();
     }
     return found->second;
+}
+
+// The first thread's number stays: what it begins with is told once.
+void MemoryObjects::end_thread(std::uint32_t number) {
+    if (number == 0) {
+        thread(0).now = UINT64_MAX;
+        return;
+    }
+    threads_.erase(number);
+    last_thread_ = nullptr;
 }
 
 // Of what a forked process has of its parent nobody knows where it was allocated.
@@ -127,15 +137,14 @@ void MemoryObjects::apply(std::uint64_t number) {
 
 // What no thread can refer to any more, that has seen its end; or the oldest, if there is too much.
 void MemoryObjects::forget_past() {
-    // A single thread has seen all of it: it is for last_at() only.
-    if (past_.size() < (threads_.size() > 1 ? kMostPast : kMostPast / 4)) return;
-    std::uint64_t all_have_seen = UINT64_MAX;
+    if (past_.size() < most_past_) return;
+    const std::uint64_t horizon = applied_ - std::min<std::uint64_t>(applied_, kMostPast / 4);
+    std::uint64_t all_have_seen = applied_;
     for (const auto& [number, thread] : threads_)
         all_have_seen = std::min(all_have_seen, thread.now);
-    std::erase_if(past_, [&](const auto& past) { return past.second.died <= all_have_seen; });
-    if (past_.size() < kMostPast / 2) return;
-    const std::uint64_t horizon = applied_ - std::min<std::uint64_t>(applied_, kMostPast / 4);
-    std::erase_if(past_, [&](const auto& past) { return past.second.died <= horizon; });
+    past_.forget(std::min(all_have_seen, horizon));
+    if (past_.size() > kMostPast / 2) past_.forget(horizon);
+    most_past_ = std::max(kFirstMost, 2 * past_.size());
 }
 
 // --- Memory of system calls.
@@ -196,7 +205,7 @@ void MemoryObjects::name_stack(const trace::AllocationEntry& begun) {
     const auto at = containing(areas_, begun.address - 1);
     if (at == areas_.end()) return;
     at->second.kind = Kind::kStack;
-    at->second.object = objects_.of(Kind::kStack, begun.thread);
+    at->second.object = objects_.of(Kind::kStack, std::min(begun.thread, trace::kOwnSlots));
     ++areas_version_;
 }
 
@@ -223,7 +232,11 @@ void MemoryObjects::place_thread_locals(std::uint64_t thread_pointer, std::uint6
 void MemoryObjects::end_block(std::uint32_t number, std::uint64_t died) {
     const HeapBlocks::Block& block = blocks_[number];
     forget_past();
-    past_.emplace(block.start, Past{block.end, block.born, died, object_of_block(block)});
+    unsigned depth = 0;
+    for (std::uint32_t outer = block.outer; outer != HeapBlocks::kNone;
+         outer = blocks_[outer].outer)
+        ++depth;
+    past_.add(block.start, {block.end, block.born, died, object_of_block(block)}, depth);
     if (block.object == HeapBlocks::kNone) return;
     DataObject& object = objects_[block.object];
     object.live -= std::min(object.live, block.end - block.start);
@@ -298,7 +311,7 @@ MemoryObjects::Found MemoryObjects::find(std::uint32_t number, std::uint64_t add
     const Thread& thread = this->thread(number);
     if (const std::uint32_t index = blocks_.innermost(address); index != HeapBlocks::kNone) {
         const HeapBlocks::Block& block = blocks_[index];
-        if (threads_.size() == 1 || block.born < thread.now) {
+        if (!has_threads_ || block.born < thread.now) {
             const bool whole = block.inner == 0;
             return {whole ? block.start : address,
                     whole ? block.end : address + 1,
@@ -308,7 +321,7 @@ MemoryObjects::Found MemoryObjects::find(std::uint32_t number, std::uint64_t add
                     index};
         }
     }
-    if (threads_.size() > 1) {
+    if (has_threads_) {
         if (const auto past = find_past(thread, address)) return *past;
         if (const std::uint32_t index = blocks_.innermost(address); index != HeapBlocks::kNone) {
             const HeapBlocks::Block& block = blocks_[index];
@@ -400,17 +413,7 @@ MemoryObjects::Last MemoryObjects::last_at(std::uint64_t address) {
     advance(available_);
     if (const std::uint32_t block = blocks_.innermost(address); block != HeapBlocks::kNone)
         return {object_of_block(blocks_[block]), blocks_[block].start};
-    const Past* last = nullptr;
-    std::uint64_t start = address;
-    auto at = past_.upper_bound(address);
-    for (std::size_t looks = 0; looks < kMostLooks && at != past_.begin(); ++looks) {
-        --at;
-        if (address >= at->second.end || (last != nullptr && last->died > at->second.died))
-            continue;
-        last = &at->second;
-        start = at->first;
-    }
-    if (last != nullptr) return {last->object, start};
+    if (const auto past = past_.last_at(address)) return {past->block.object, past->start};
     const Found found = find(0, address);
     const Kind kind = objects_.all()[found.object].kind;
     const bool begins = kind == Kind::kVariable || kind == Kind::kThreadLocal;
@@ -438,35 +441,29 @@ std::optional<MemoryObjects::Found> MemoryObjects::find_in_areas(std::uint64_t a
 // Given back since, as far as this thread can know.
 std::optional<MemoryObjects::Found> MemoryObjects::find_past(const Thread& thread,
                                                              std::uint64_t address) {
-    auto at = past_.upper_bound(address);
-    for (std::size_t looks = 0; looks < kMostLooks && at != past_.begin(); ++looks) {
-        --at;
-        const Past& past = at->second;
-        if (address < past.end && past.born < thread.now && thread.now <= past.died)
-            return Found{address, address + 1, past.object, &blocks_.version(), blocks_.version()};
-    }
-    return std::nullopt;
+    const auto past = past_.at(address, thread.now);
+    if (!past) return std::nullopt;
+    return Found{address, address + 1, past->block.object, &blocks_.version(), blocks_.version()};
 }
 
 // Allocated by another thread, of which the records have not been read that tell where.
 std::optional<MemoryObjects::Found> MemoryObjects::find_coming(std::uint64_t address) {
+    if (coming_.size() >= most_coming_) {
+        if (applied_ > 0) coming_.forget(applied_ - 1);
+        most_coming_ = std::max(kFirstMost, 2 * coming_.size());
+    }
     for (indexed_ = std::max(indexed_, applied_); indexed_ < available_; ++indexed_) {
         const trace::AllocationEntry& next = entry(indexed_);
-        if (next.use == trace::MemoryUse::kAllocated || next.use == trace::MemoryUse::kMoved)
-            coming_.emplace(next.address, Coming{next.address + next.bytes, indexed_});
+        const std::uint64_t end = next.address + next.bytes;
+        const bool allocates =
+            next.use == trace::MemoryUse::kAllocated || next.use == trace::MemoryUse::kMoved;
+        if (allocates && end > next.address)
+            coming_.add(next.address, {end, indexed_, indexed_, kNoObject});
     }
-    auto at = coming_.upper_bound(address);
-    for (std::size_t looks = 0; looks < kMostLooks && at != coming_.begin(); ++looks) {
-        --at;
-        if (at->second.born < applied_) {
-            at = coming_.erase(at);
-            continue;
-        }
-        if (address >= at->second.end) continue;
-        return Found{address, address + 1, objects_.of_entry(at->second.born), &blocks_.version(),
-                     blocks_.version()};
-    }
-    return std::nullopt;
+    const auto coming = coming_.first_at(address, applied_);
+    if (!coming) return std::nullopt;
+    return Found{address, address + 1, objects_.of_entry(coming->block.born), &blocks_.version(),
+                 blocks_.version()};
 }
 
 }  // namespace assay::collector

@@ -13,6 +13,7 @@
 #include "framework/collector/trace/record_times.h"
 #include "framework/collector/trace/segment.h"
 #include "framework/collector/trace/thread_local_layout.h"
+#include "framework/collector/trace/timed_blocks.h"
 #include "framework/symbols/data_symbols.h"
 #include "framework/symbols/frame_variables.h"
 #include "framework/trace/allocation_log.h"
@@ -42,6 +43,11 @@ class MemoryObjects {
     // as times() counts them.
     void mark(std::uint32_t thread, const trace_record_t& record, std::uint32_t context,
               std::uint64_t number);
+
+    // All records of the thread have been taken.
+    void end_thread(std::uint32_t thread);
+    // That have not ended.
+    std::size_t threads() const { return threads_.size(); }
 
     // Of all records, whatever they are, for how long blocks were in use.
     RecordTimes& times() { return times_; }
@@ -87,16 +93,8 @@ class MemoryObjects {
 
   private:
     static constexpr std::uint32_t kNoObject = UINT32_MAX;
+    static constexpr std::size_t kFirstMost = 4096;
 
-    // A block that was given back.
-    struct Past {
-        std::uint64_t end;
-        std::uint64_t born, died;
-        std::uint32_t object;
-    };
-    struct Coming {
-        std::uint64_t end, born;
-    };
     // By a system call.
     struct Area {
         std::uint64_t end = 0;
@@ -158,8 +156,11 @@ class MemoryObjects {
     std::map<std::uint64_t, Image> images_;
     std::vector<std::uint32_t> images_in_order_;  // files, as they were mapped
     std::optional<std::vector<ThreadLocalBlock>> thread_local_blocks_;  // once there are any
-    std::multimap<std::uint64_t, Past> past_;
-    std::multimap<std::uint64_t, Coming> coming_;
+    bool has_threads_ = false;                                          // has had more than one
+    TimedBlocks past_;                                                  // that were given back
+    std::size_t most_past_ = kFirstMost;
+    TimedBlocks coming_;  // that are not there yet; each is said to die when it is born
+    std::size_t most_coming_ = kFirstMost;
     std::uint32_t areas_version_ = 0;  // changes whenever areas do
     std::map<std::uint32_t, std::unique_ptr<symbols::DataSymbols>> symbols_;
     std::map<std::uint32_t, std::unique_ptr<symbols::FrameVariables>> frame_variables_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <vector>
@@ -10,18 +11,22 @@ namespace assay::collector {
 
 class RecordTimes {
   public:
+    // Moments. In a longer run they are further apart: a run of any length takes the same memory.
+    static constexpr std::size_t kMost = std::size_t{1} << 18;
+
     // All records so far were made when the process had executed so many instructions; `record`
     // counts them, whatever they are.
     void note(std::uint64_t record, std::uint64_t time) {
-        constexpr std::uint64_t kWorthwhile = 4096;  // instructions
         const auto differs = [&](const Moment& from) {
-            return time >= from.time + kWorthwhile || time < from.time;
+            return time >= from.time + worthwhile_ || time < from.time;
         };
+        if (moments_.size() == kMost) keep_every_second();
         if (moments_.size() > 1 && !differs(moments_[moments_.size() - 2]))
             moments_.back() = {record, time};
         else
             moments_.push_back({record, time});
     }
+    std::size_t moments() const { return moments_.size(); }
     std::uint64_t last() const { return moments_.back().time; }
     std::uint64_t of(std::uint64_t record) const {
         const auto behind = std::upper_bound(
@@ -40,6 +45,14 @@ class RecordTimes {
     struct Moment {
         std::uint64_t record = 0, time = 0;
     };
+    void keep_every_second() {
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < moments_.size(); i += 2) moments_[kept++] = moments_[i];
+        moments_.resize(kept);
+        worthwhile_ *= 2;
+    }
+
+    std::uint64_t worthwhile_ = 4096;  // instructions
     std::vector<Moment> moments_{Moment{}};
 };
 

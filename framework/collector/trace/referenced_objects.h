@@ -43,6 +43,9 @@ class ReferencedObjects {
                                           std::span<const trace_record_t> records,
                                           const CodeTables& code);
 
+    // All records of the thread have been taken.
+    void end_thread(std::uint32_t thread) { memory_.end_thread(thread); }
+
     MemoryObjects& memory() { return memory_; }
     const MemoryObjects& memory() const { return memory_; }
     // What a variant is of, for profilers; null if it is none. Valid until the next call.

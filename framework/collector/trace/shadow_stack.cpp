@@ -143,6 +143,13 @@ void ShadowStacks::extend(Stack& stack, std::uint64_t sp) {
     stacks_.insert(std::move(node));
 }
 
+void ShadowStacks::end_thread(std::uint32_t number) {
+    const auto found = threads_.find(number);
+    if (found == threads_.end()) return;
+    if (found->second.stack != nullptr) forget(*found->second.stack);
+    threads_.erase(found);
+}
+
 void ShadowStacks::forget(Stack& stack) {
     if (stack.thread != kNoThread) threads_.at(stack.thread).stack = nullptr;
     stacks_.erase(position(stack));

@@ -63,6 +63,9 @@ class ShadowStacks {
     // Increases whenever frames may have changed.
     std::uint64_t changes() const { return changes_; }
 
+    // All records of the thread have been taken.
+    void end_thread(std::uint32_t number);
+
     ContextTree& contexts() { return tree_; }
     const ContextTree& contexts() const { return tree_; }
     std::size_t stacks() const { return stacks_.size(); }
