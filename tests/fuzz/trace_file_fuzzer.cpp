@@ -2,7 +2,6 @@
 //
 // The mutator changes the decompressed content of a chunk and makes all checksums right again:
 // otherwise the reader refuses nearly every input at its first check.
-#include "framework/collector/trace/segment.h"
 #include "framework/driver/replay/image_trace.h"
 #include "framework/driver/replay/part_sequence.h"
 #include "framework/driver/replay/replay_driver.h"
@@ -14,6 +13,8 @@
 #include "framework/support/error.h"
 #include "tests/fuzz/memory_file.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -81,11 +82,32 @@ void decode(const std::uint8_t* data, std::size_t size, bool values) {
     trace_decoder_release(&plain);
 }
 
+struct Segment {
+    Segment()
+        : descriptor(memfd_create("fuzzed segment", MFD_CLOEXEC)),
+          control(static_cast<trace::Control*>(ftruncate(descriptor, trace::kSegmentBytes) != 0
+                                                   ? MAP_FAILED
+                                                   : mmap(nullptr, sizeof *control,
+                                                          PROT_READ | PROT_WRITE, MAP_SHARED,
+                                                          descriptor, trace::kControlOffset))) {
+        if (control == MAP_FAILED) std::abort();
+    }
+    ~Segment() {
+        munmap(control, sizeof *control);
+        close(descriptor);
+    }
+    Segment(const Segment&) = delete;
+    Segment& operator=(const Segment&) = delete;
+
+    const int descriptor;
+    trace::Control* const control;
+};
+
 // Into a segment that nobody reads.
 void replay_image(const replay::ImageTrace& image, std::uint32_t captures,
                   const trace::ValueLists& values) {
-    const collector::Segment segment;
-    trace::Spec& spec = segment.control().spec;
+    const Segment segment;
+    trace::Spec& spec = segment.control->spec;
     spec.captures = captures;
     spec.fetch = spec.data = {64, 8};
     spec.slice = 1;
@@ -94,7 +116,7 @@ void replay_image(const replay::ImageTrace& image, std::uint32_t captures,
     spec.regions.sample_period = recorded.sample_period;
     spec.regions.sample_warm_up = recorded.sample_warm_up;
     const auto readers = std::make_unique<trace::Readers>();
-    const replay::Output output{segment.fd(), *readers};
+    const replay::Output output{segment.descriptor, *readers};
     replay::ReplayDriver(image, spec, values, std::span(&output, 1)).run();
 }
 
