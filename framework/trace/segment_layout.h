@@ -225,14 +225,20 @@ struct UnmappedEvent {
 
 // Executions of a block ended early, by faults: only `executed` of its instructions ran (the
 // faulting one included, as hardware and Cachegrind count it), although the block's counter says
-// (counted = 1) that all did, or (counted = 0) that none did. There is one event for all of one
-// kind: the driver goes on counting in it.
+// (counted = 1) that all did, or (counted = 0) that none did. With contexts, the counter in the
+// node says that all did, except where counted = 0 and executed = 0. There is one event for all
+// executions of one kind: the driver goes on counting in it.
 struct PartialEvent {
     std::uint32_t block;
     std::uint32_t executed;
     std::uint32_t counted;
-    std::uint32_t reserved;
+    std::uint32_t slot;  // of the thread
     std::uint64_t times;
+    std::uint32_t node;  // ContextNode::number with contexts, else 0
+    std::uint32_t reserved;
+
+    // Of `node`: one of those of the slot; the log has no room to tell them apart.
+    static constexpr std::uint32_t kAnyNode = UINT32_MAX;
 };
 
 // --- A thread's slot: header page, block counters, ring of trace buffers.

@@ -191,8 +191,9 @@ class ContextsOfAllProfilers(unittest.TestCase):
     """--contexts."""
 
     def profile(self, program, *options, plugin, contexts=True):
-        out = support.temporary_folder(self) / "events"
-        result = profile([PROGRAMS / program], *(["--contexts"] if contexts else []), *options,
+        out = self.out = support.temporary_folder(self) / "events"
+        name, *arguments = program.split()
+        result = profile([PROGRAMS / name, *arguments], *(["--contexts"] if contexts else []), *options,
                          plugin=plugin,
                          out=out)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -260,6 +261,28 @@ class ContextsOfAllProfilers(unittest.TestCase):
                     self.assertLessEqual(sums[event], total, event)
                     if event in ("Ir", "Bc", "Bi"):
                         self.assertEqual(sums[event], total, event)
+
+    def test_blocks_left_early(self):
+        """A block that a fault ends counts up to there, also where threads have such blocks."""
+        for plugin, *options in (("cache",), ("cache,branch", "--schedule=fair"),
+                                 ("branch", "--predictor=gshare")):
+            with self.subTest(plugin=plugin, options=options):
+                events = self.profile("thread_signals faults_in_loops", *options, plugin=plugin)
+                stacks = self.stacks(events)
+                faults = Counter()
+                for path, counts in stacks.items():
+                    if path.endswith("loop_often/fault_in_loop"):
+                        faults.update(counts)
+                if "Ir" in events.events:
+                    self.assertEqual(sum(counts["Ir"] for counts in stacks.values()),
+                                     events.summary[events.events.index("Ir")])
+                    # What it executes before the loop is the same each time.
+                    self.assertEqual(faults["Ir"] % 50, 0)
+                    self.assertIn(faults["Ir"] // 50 - (9 * 5 + 1), range(3, 20))
+                for event, counts in zip(events.events, events.summary):
+                    self.assertLessEqual(sum(stack[event] for stack in stacks.values()), counts, event)
+                shown = run([support.ASSAY, "annotate", self.out])
+                self.assertEqual(shown.returncode, 0, shown.stderr)
 
     def test_mispredicted_branches(self):
         """Those that the profiler predicts itself; a return belongs to the function that it ends."""

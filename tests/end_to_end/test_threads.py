@@ -12,9 +12,9 @@ OWN_SLOTS = 256
 
 
 class Threads(unittest.TestCase):
-    def profile(self, *arguments, plugin="cache", options=()):
+    def profile(self, *arguments, program="named_threads", plugin="cache", options=()):
         self.out = support.temporary_folder(self) / "events"
-        result = profile([PROGRAMS / "named_threads", *arguments], "--threads", *options, out=self.out,
+        result = profile([PROGRAMS / program, *arguments], "--threads", *options, out=self.out,
                          plugin=plugin)
         self.assertEqual(result.returncode, 0, result.stderr)
         return self.groups("--threshold=0")
@@ -73,6 +73,19 @@ class Threads(unittest.TestCase):
                 self.assertEqual(self.counts(groups, "D1mw", "store"), expected)
                 writes = self.counts(groups, "Dw", "store")
                 self.assertEqual(writes["stays"] - writes["ends-1000"], 4000)
+
+    def test_blocks_left_early(self):
+        """Each fault ends the tenth round of a loop of five instructions."""
+        for options in ([], ["--contexts"], ["--schedule=fair"]):
+            with self.subTest(options):
+                groups = self.profile("faults_in_loops", program="thread_signals", options=options)
+                of_loop = [[count for group in groups for line in group["lines"]
+                            if line["function"] == "fault_in_loop" and group["attributes"]["number"] == number
+                            for count in [line["counts"][self.events.index("Ir")]]]
+                           for number in ("1", "2")]
+                first, second = (sum(counts) for counts in of_loop)
+                self.assertEqual((first % 20, second, first // 20 > 9 * 5), (0, first * 30 // 20, True))
+                self.assertEqual(sum(group["counts"][0] for group in groups), self.document["totals"][0])
 
     def test_many(self):
         """The first have groups of their own, also if they have ended; the rest is one."""

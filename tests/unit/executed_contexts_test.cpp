@@ -26,14 +26,17 @@ class Program {
         words_ = trace::context_words(segment.control().spec);
     }
 
-    // A block of one instruction, which is counted in that word.
-    void block(std::uint64_t pc, std::uint16_t word, std::uint64_t executions) {
+    // A block, which is counted in that word. `executions`: of the first of its instructions.
+    void block(std::uint64_t pc, std::uint16_t word, std::uint64_t executions,
+               std::uint32_t instrs = 1) {
         const auto number = static_cast<std::uint32_t>(blocks_.size());
-        blocks_.push_back({pc, number, 1});
-        trace_instr_t& instr = instrs_.emplace_back();
-        instr.pc = pc;
-        instr.block = number;
-        executions_.push_back(executions);
+        blocks_.push_back({pc, static_cast<std::uint32_t>(instrs_.size()), instrs});
+        for (std::uint32_t i = 0; i < instrs; ++i) {
+            trace_instr_t& instr = instrs_.emplace_back();
+            instr.pc = pc + i;
+            instr.block = number;
+            executions_.push_back(executions);
+        }
         put(trace::kContextWordsOffset + number * sizeof word, word);
     }
     // The next node of the slot, whose block counts are those of its first words.
@@ -88,10 +91,12 @@ class Program {
     std::vector<Counted> counts(std::uint32_t slots) {
         std::vector<Counted> found;
         contexts.enter_all(slots);
-        contexts.for_each(
-            slots, {code(), executions_, {}}, [&](const ExecutedContexts::Executed& executed) {
-                found.emplace_back(executed.context, executed.block, executed.executions);
-            });
+        contexts.for_each(slots, {code(), executions_, {}, left_early},
+                          [&](const ExecutedContexts::Executed& executed) {
+                              found.emplace_back(executed.context, executed.block,
+                                                 executed.executions);
+                              lengths.push_back(executed.instr_count);
+                          });
         std::sort(found.begin(), found.end());
         return found;
     }
@@ -102,6 +107,8 @@ class Program {
     ContextTree tree;
     ExecutedContexts contexts{segment, tree};
     std::vector<trace_site_t> sites;
+    std::vector<trace::PartialEvent> left_early;
+    std::vector<std::uint32_t> lengths;  // instructions of each of the counts, as they were told
     std::uint32_t wrong_number = 0;
 
   private:
@@ -133,6 +140,27 @@ TEST_CASE("executed contexts: counts of nodes") {
     CHECK(program.tree.table()[2].call == kMain + 8);
     CHECK(program.tree.table()[2].function == kF);
     CHECK(program.tree.table()[2].parent == 1);
+}
+
+TEST_CASE("executed contexts: a block that was left early counts up to there, in its context") {
+    constexpr std::uint32_t kAny = trace::PartialEvent::kAnyNode;
+    using Nodes = std::vector<std::uint32_t>;
+    // Whether the driver has told the node, could not, or the thread was in another one by then.
+    for (const Nodes& nodes : {Nodes{2, 2, 2}, Nodes{kAny, kAny, kAny}, Nodes{2, kAny, 3}}) {
+        CAPTURE(nodes[2]);
+        Program program;
+        program.segment.control().thread_count = 1;
+        program.block(kMain, Program::kWord, 1, 2);
+        program.block(kF, Program::kWord, 29, 3);
+        program.usual_nodes(0);
+        program.left_early = {
+            {.block = 1, .executed = 2, .counted = 1, .times = 4, .node = nodes[0]},
+            {.block = 1, .executed = 0, .counted = 1, .times = 1, .node = nodes[1]},
+            {.block = 1, .executed = 1, .counted = 0, .times = 3, .node = nodes[2]}};
+        CHECK(program.counts(1) == Counts{{1, 0, 1}, {2, 1, 3}, {2, 1, 4}, {2, 1, 22}});
+        std::sort(program.lengths.begin(), program.lengths.end());
+        CHECK(program.lengths == std::vector<std::uint32_t>{1, 2, 2, 3});
+    }
 }
 
 TEST_CASE("executed contexts: those of several slots are one") {

@@ -252,7 +252,8 @@ TEST_CASE("signals: a fault is told with what of the block was executed, unless 
         std::memcpy(&event, segment.event_log() + before + sizeof header, sizeof event);
         CHECK(header.type == trace::EventType::kPartial);
         CHECK(event.executed == (again ? 1 : 2));  // with the one that faults
-        CHECK(thread->lock.try_lock());            // nobody keeps it
+        CHECK(event.slot == 0);
+        CHECK(thread->lock.try_lock());  // nobody keeps it
     }
 }
 

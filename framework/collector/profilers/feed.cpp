@@ -136,11 +136,12 @@ std::function<void(const Feed::TakeExecutions&)> Feed::executions_by_context() {
         constexpr std::size_t kPortion = 8192;
         const auto visit = [&](const ExecutedContexts::Executed& executed) {
             const trace_block_t& block = code.blocks[executed.block];
-            portion.push_back({executed.context, block.first_instr, block.instr_count,
+            portion.push_back({executed.context, block.first_instr, executed.instr_count,
                                executed.executions, executed.mispredictions});
             if (portion.size() == kPortion) take(std::exchange(portion, {}));
         };
-        executed_contexts_.for_each(reader_.slots(), {code, executions_, mispredictions_}, visit);
+        executed_contexts_.for_each(
+            reader_.slots(), {code, executions_, mispredictions_, reader_.left_early()}, visit);
         take(portion);
     };
 }
@@ -149,11 +150,20 @@ std::function<void(const Feed::TakeExecutions&)> Feed::executions_by_thread() {
     if (spec_.threads == 0) return {};
     return [this](const TakeExecutions& take) {
         const CodeTables code = reader_.code();
+        const std::vector<trace::PartialEvent> left_early = reader_.left_early();
         for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot) {
             const std::uint32_t thread = ThreadContexts::number(slot, reader_.thread_of(slot));
-            const std::vector<std::uint64_t> executions = reader_.block_counts(slot);
+            std::vector<std::uint64_t> executions = reader_.block_counts(slot);
             const std::vector<std::uint64_t> mispredictions = reader_.mispredictions(slot);
             std::vector<ContextExecutions> portion;
+            for (const trace::PartialEvent& left : left_early) {
+                if (left.slot != slot) continue;
+                std::uint64_t& whole = executions[left.block];
+                if (left.counted) whole -= std::min(whole, left.times);
+                if (left.executed != 0)
+                    portion.push_back({thread, code.blocks[left.block].first_instr, left.executed,
+                                       left.times, 0});
+            }
             for (std::uint32_t block = 0; block < code.blocks.size(); ++block)
                 if (executions[block] != 0)
                     portion.push_back({thread, code.blocks[block].first_instr,

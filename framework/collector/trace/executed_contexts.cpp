@@ -1,8 +1,10 @@
 #include "framework/collector/trace/executed_contexts.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <span>
 #include <unordered_map>
@@ -27,6 +29,9 @@ class CountedBlocks {
             ranges_[row.pc & kRangeMask].push_back({words[block], block});
         }
         for (auto& [range, counted] : ranges_) std::sort(counted.begin(), counted.end());
+        // A node counts these although nothing of the block was executed.
+        for (const trace::PartialEvent& left : counts.left_early)
+            if (words[left.block] != 0 && left.executed == 0) executions_[left.block] += left.times;
     }
 
     using Counted = std::pair<std::uint16_t, std::uint32_t>;  // the word, and the block
@@ -48,10 +53,80 @@ class CountedBlocks {
         mispredictions_[block] -= std::min(wrong, mispredictions_[block]);
         return {taken, wrong};
     }
+    void take_left_early(std::uint32_t block, std::uint64_t executions) {
+        executions_[block] -= std::min(executions, executions_[block]);
+    }
 
   private:
     std::unordered_map<std::uint64_t, std::vector<Counted>> ranges_;
     std::vector<std::uint64_t> executions_, mispredictions_;  // by block, those that are left
+};
+
+// The executions of blocks that were left early, by the node that counts them.
+class LeftBlocks {
+  public:
+    struct Left {
+        std::uint16_t word;
+        std::uint32_t block, executed;
+        std::uint64_t times;
+    };
+
+    LeftBlocks(const Segment& segment, const ExecutedContexts::Counts& counts) : segment_(segment) {
+        const std::span<const std::uint16_t> words = segment.context_words();
+        for (const trace::PartialEvent& event : counts.left_early) {
+            Left left{words[event.block], event.block, event.executed, event.times};
+            if (left.word == 0) continue;
+            const std::uint64_t range = counts.code.blocks[event.block].pc & kRangeMask;
+            const std::uint64_t known = counted_by(event, range, left.word);
+            if (known != 0) by_node_[{event.slot, event.node}].push_back(left);
+            left.times -= std::min(left.times, known);
+            if (left.times != 0) anywhere_[range].push_back(left);
+        }
+    }
+
+    std::span<Left> of_node(std::uint32_t slot, const trace::ContextNode& node) {
+        return find(by_node_, {slot, node.number});
+    }
+    // Of any node that counts blocks of the range: the driver has not told in which one.
+    std::span<Left> of_range(std::uint64_t range) { return find(anywhere_, range); }
+
+  private:
+    using Place = std::pair<std::uint32_t, std::uint32_t>;  // a slot and a node of it
+
+    template <typename Map>
+    static std::span<Left> find(Map& map, const typename Map::key_type& key) {
+        if (map.empty()) return {};
+        const auto found = map.find(key);
+        if (found == map.end()) return {};
+        return found->second;
+    }
+    // How many of the executions the node of the event can have counted. They are fewer if the
+    // thread has changed its stack since the block began.
+    std::uint64_t counted_by(const trace::PartialEvent& event, std::uint64_t range,
+                             std::uint32_t word) {
+        const trace::Spec& spec = segment_.control().spec;
+        const std::uint32_t words = trace::context_words(spec), counters = trace::counters(spec);
+        const bool is_node = event.slot < segment_.control().thread_count &&
+                             event.node < segment_.context_node_count(event.slot) &&
+                             word + counters <= words;
+        if (!is_node) return 0;
+        std::vector<std::uint64_t> read(words);
+        segment_.read_context_nodes(event.slot, event.node, words, read);
+        trace::ContextNode node;
+        std::memcpy(&node, read.data(), sizeof node);
+        if (node.range != range) return 0;
+        const auto own = std::span(read).subspan(word, counters);
+        const std::uint64_t all = std::accumulate(own.begin(), own.end(), std::uint64_t{0});
+        std::uint64_t& told = told_[{event.slot, event.node, word}];
+        const std::uint64_t known = std::min(event.times, all - std::min(told, all));
+        told += known;
+        return known;
+    }
+
+    const Segment& segment_;
+    std::map<Place, std::vector<Left>> by_node_;
+    std::map<std::uint64_t, std::vector<Left>> anywhere_;         // by range
+    std::map<std::array<std::uint32_t, 3>, std::uint64_t> told_;  // by slot, node and word
 };
 
 }  // namespace
@@ -145,12 +220,25 @@ void ExecutedContexts::for_each(std::uint32_t slots, const Counts& counts,
                                 const std::function<void(const Executed&)>& visit) {
     constexpr std::uint32_t kPortion = 2048;
     CountedBlocks blocks(segment_, counts);
+    LeftBlocks left_blocks(segment_, counts);
     const std::uint32_t counters = trace::counters(segment_.control().spec);
     const std::uint32_t words = trace::context_words(segment_.control().spec);
-    const auto visit_node = [&](const trace::ContextNode& node, std::uint32_t context,
-                                std::span<const std::uint64_t> node_words) {
+    const auto visit_node = [&](std::uint32_t index, const trace::ContextNode& node,
+                                std::uint32_t context, std::span<const std::uint64_t> node_words) {
         const auto counted = blocks.in_range(node.range);
         std::uint64_t executions = 0, mispredictions = 0;
+        const auto visit_left = [&](std::span<LeftBlocks::Left> all, std::uint16_t word) {
+            for (LeftBlocks::Left& left : all) {
+                if (left.word != word) continue;
+                const std::uint64_t times =
+                    std::min(left.times, executions - std::min(mispredictions, executions));
+                if (times == 0) continue;
+                left.times -= times;
+                executions -= times;
+                blocks.take_left_early(left.block, times);
+                if (left.executed != 0) visit({context, left.block, left.executed, times, 0});
+            }
+        };
         for (auto at = counted.begin(); at != counted.end(); ++at) {
             const auto [word, block] = *at;
             if (word + counters > words) return;
@@ -158,13 +246,16 @@ void ExecutedContexts::for_each(std::uint32_t slots, const Counts& counts,
                 const std::span<const std::uint64_t> own = node_words.subspan(word, counters);
                 executions = std::accumulate(own.begin(), own.end(), std::uint64_t{0});
                 mispredictions = counters == 1 ? 0 : own[1] + own[2];
+                visit_left(left_blocks.of_node(index, node), word);
+                visit_left(left_blocks.of_range(node.range), word);
             }
             if (executions == 0) continue;
             const bool last = std::next(at) == counted.end() || std::next(at)->first != word;
             const auto [taken, wrong] = blocks.take(block, executions, mispredictions, last);
             executions -= taken;
             mispredictions -= wrong;
-            if (taken != 0) visit({context, block, taken, wrong});
+            if (taken == 0) continue;
+            visit({context, block, counts.code.blocks[block].instr_count, taken, wrong});
         }
     };
     std::vector<std::uint64_t> read;
@@ -180,7 +271,7 @@ void ExecutedContexts::for_each(std::uint32_t slots, const Counts& counts,
                 if (node.beyond != 0)
                     complete_ = false;
                 else
-                    visit_node(node, slot.contexts[first + i],
+                    visit_node(index, node, slot.contexts[first + i],
                                std::span(read).subspan(std::size_t{i} * words, words));
             }
         }

@@ -32,11 +32,13 @@ class ExecutedContexts {
         CodeTables code;
         std::span<const std::uint64_t> executions;      // by instruction
         std::span<const std::uint64_t> mispredictions;  // by block; empty if they are not counted
+        std::vector<trace::PartialEvent> left_early;    // TraceReader::left_early()
     };
     // Of a block in a context. There can be several of both.
     struct Executed {
         std::uint32_t context;  // 0: outside of all calls
         std::uint32_t block;
+        std::uint32_t instr_count;  // of its first instructions, all or fewer
         std::uint64_t executions;
         std::uint64_t mispredictions;  // of the block's branch, if they are counted
     };

@@ -576,19 +576,28 @@ std::vector<std::uint64_t> TraceReader::instruction_counts() const {
         const trace_block_t& block = code_.blocks[i];
         std::fill_n(counts.begin() + block.first_instr, block.instr_count, blocks[i]);
     }
+    for (const trace::PartialEvent& partial : left_early()) {
+        const trace_block_t& block = code_.blocks[partial.block];
+        for (std::uint32_t i = 0; i < block.instr_count; ++i) {
+            std::uint64_t& count = counts[block.first_instr + i];
+            if (i < partial.executed && !partial.counted) count += partial.times;
+            if (i >= partial.executed && partial.counted) count -= std::min(count, partial.times);
+        }
+    }
+    return counts;
+}
+
+// Without those that a program can only have made up.
+std::vector<trace::PartialEvent> TraceReader::left_early() const {
+    std::vector<trace::PartialEvent> all;
     for (const std::byte* event : partials_) {
         trace::PartialEvent partial;
         std::memcpy(&partial, event, sizeof partial);
         if (partial.block >= code_.blocks.size() || partial.times > most_executions_) continue;
-        const trace_block_t& block = code_.blocks[partial.block];
-        const std::uint32_t executed = std::min(partial.executed, block.instr_count);
-        for (std::uint32_t i = 0; i < block.instr_count; ++i) {
-            if (i < executed && !partial.counted) counts[block.first_instr + i] += partial.times;
-            std::uint64_t& count = counts[block.first_instr + i];
-            if (i >= executed && partial.counted) count -= std::min(count, partial.times);
-        }
+        partial.executed = std::min(partial.executed, code_.blocks[partial.block].instr_count);
+        all.push_back(partial);
     }
-    return counts;
+    return all;
 }
 
 std::uint64_t TraceReader::instructions() const {

@@ -146,7 +146,7 @@ ReplayedThread& ReplayDriver::thread_of(std::uint32_t slot_number, std::uint32_t
     slot.set_thread(number);
     const auto contexts = contexts_.find(slot_number);
     thread = std::make_unique<ReplayedThread>(
-        image_, plan_, spec_, slot, early_ends_,
+        image_, plan_, spec_, slot, early_ends_[slot_number],
         contexts == contexts_.end() ? nullptr : contexts->second.get());
     return *thread;
 }
@@ -235,9 +235,12 @@ void ReplayDriver::mark(const trace_part_marker_t& marker, std::uint32_t number,
 }
 
 void ReplayDriver::tell_early_ends() {
-    for (const auto& [where, times] : early_ends_) {
-        const trace::PartialEvent partial{where.first, where.second, 1, 0, times};
-        event(trace::EventType::kPartial, std::as_bytes(std::span(&partial, 1)));
+    for (const auto& [slot, ends] : early_ends_) {
+        for (const auto& [where, times] : ends) {
+            const auto& [block, executed, node] = where;
+            const trace::PartialEvent partial{block, executed, 1, slot, times, node, 0};
+            event(trace::EventType::kPartial, std::as_bytes(std::span(&partial, 1)));
+        }
     }
 }
 

@@ -70,8 +70,8 @@ class ReplayDriver {
     std::map<std::uint32_t, std::unique_ptr<ReplayedContexts>> contexts_;  // likewise, by slot
     std::map<std::uint32_t, std::unique_ptr<ReplayedThread>> threads_;     // likewise
     SlotWriter* last_slot_ = nullptr;
-    EarlyEnds early_ends_;
-    std::uint64_t events_ = 0;  // bytes that have been passed
+    std::map<std::uint32_t, EarlyEnds> early_ends_;  // by slot
+    std::uint64_t events_ = 0;                       // bytes that have been passed
     std::string problem_;
 };
 

@@ -26,6 +26,10 @@ class ReplayedContexts {
     void enter_block(std::uint64_t pc);
     // The counters of that block, or of another one in the same range of code: trace::counters().
     std::uint64_t* counters(std::uint16_t word) const;
+    // The node that has those counters.
+    static const trace::ContextNode& node_of(const std::uint64_t* counters, std::uint16_t word) {
+        return *reinterpret_cast<const trace::ContextNode*>(counters - word);
+    }
     // The present node's.
     std::uint32_t number() const { return state_.node->number; }
 

@@ -266,7 +266,10 @@ void ReplayedThread::leave_block(std::uint64_t executed) {
         if (first_left_site != kNoSite && (i == 0 || done != 0))
             slot_.append(done, first_left_site + i);
         if (!counts_) continue;
-        ++early_ends_[{shown, static_cast<std::uint32_t>(done)}];
+        const std::uint64_t* const counters = in_node(i);
+        const std::uint32_t node =
+            counters ? ReplayedContexts::node_of(counters, plan_.words()[shown]).number : 0;
+        ++early_ends_[{shown, static_cast<std::uint32_t>(done), node}];
         if (spec_.interval == 0) continue;
         corrections_.emplace_back(shown, -static_cast<std::int64_t>(count - done));
         since_ -= static_cast<std::int64_t>(count - done);

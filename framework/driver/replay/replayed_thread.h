@@ -7,6 +7,7 @@
 #include "framework/driver/replay/replayed_contexts.h"
 #include "framework/driver/replay/slot_writer.h"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -17,8 +18,9 @@
 
 namespace assay::replay {
 
-// Executions of a block that ended early, by the block and how much of it was executed.
-using EarlyEnds = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t>;
+// Executions of blocks that ended early in one slot: by the block, how much of it was executed, and
+// the number of the context's node.
+using EarlyEnds = std::map<std::array<std::uint32_t, 3>, std::uint64_t>;
 
 class ReplayedThread {
   public:

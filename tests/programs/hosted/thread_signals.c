@@ -352,6 +352,33 @@ static int jumps_from_handlers(void) {
 
 // --- Stacks and calls.
 
+// A loop of five instructions, the first of which faults the tenth time.
+__attribute__((noinline)) static void fault_in_loop(void) {
+    long cell = 0, rounds = 0, nowhere = 0;
+    __asm__ volatile(
+        "lea %2, %%rax\n"
+        "1: incq (%%rax)\n"
+        "inc %0\n"
+        "cmp $9, %0\n"
+        "cmove %1, %%rax\n"
+        "jmp 1b\n"
+        : "+r"(rounds), "+r"(nowhere), "+m"(cell)
+        :
+        : "rax", "cc", "memory");
+}
+static void* loop_often(void* times) {
+    for (volatile uintptr_t left = (uintptr_t)times; left > 0; --left)
+        if (sigsetjmp(escape, 0) == 0) fault_in_loop();
+    return NULL;
+}
+static int faults_in_loops(void) {
+    handle(SIGSEGV, jump_out, SA_NODEFER);
+    pthread_t thread = start(loop_often, (void*)30);
+    loop_often((void*)20);
+    pthread_join(thread, NULL);
+    return 0;
+}
+
 static __thread uintptr_t stack_begin, stack_end;
 static void look_where(int number, siginfo_t* info, void* context) {
     (void)info, (void)context;
@@ -499,6 +526,7 @@ int main(int argc, char** argv) {
         {"timer_starts_thread", timer_starts_thread},
         {"faults_in_threads", faults_in_threads},
         {"jumps_from_handlers", jumps_from_handlers},
+        {"faults_in_loops", faults_in_loops},
         {"alternate_stacks", alternate_stacks},
         {"interrupted_call", interrupted_call},
         {"restarted_call", restarted_call},

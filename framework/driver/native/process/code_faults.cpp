@@ -75,9 +75,16 @@ bool CodeFaults::leave_at_fault(Context& context, int number, std::uint64_t host
     return true;
 }
 
-// As its counter would have: the block's beginning was executed in this context.
-void CodeFaults::count_in_context(const Context& context, std::uint32_t block) {
-    if (context.call_tree == nullptr) return;
+// If the block has not counted itself, its beginning was executed in this context nevertheless.
+void CodeFaults::count_left_block(const Context& context, std::uint32_t block,
+                                  std::uint32_t executed, bool counted) {
+    const trace::ContextNode* const node = context.call_tree ? context.calls.node : nullptr;
+    code_.trace.partial({.block = block,
+                         .executed = executed,
+                         .counted = counted ? 1U : 0U,
+                         .slot = trace_.slot(),
+                         .node = node ? node->number : 0});
+    if (node == nullptr || counted) return;
     if (const std::uint32_t word = code_.trace.context_word(block); word != 0)
         ++reinterpret_cast<std::uint64_t*>(context.calls.node)[word];
 }
@@ -98,10 +105,8 @@ void CodeFaults::leave_before(Context& context, const RecoveryPoint& point, std:
     if (point.rcx_is_target) gregs[REG_RCX] = static_cast<greg_t>(context.indirect_rcx);
     const std::uint32_t count = point.executed - (executed ? 0U : 1U);
     const Block& block = code_.cache.block_at(host_pc, point.block);
-    if (block.version != kPlain && (count != block.instr_count || !point.counted))
-        code_.trace.partial(block.id, count, point.counted);
-    if (block.version != kPlain && count != 0 && !point.counted)
-        count_in_context(context, block.id);
+    if (block.version != kPlain && (point.counted ? count != block.instr_count : count != 0))
+        count_left_block(context, block.id, count, point.counted);
     if (block.version != kPlain && count != block.instr_count &&
         code_.trace.captures(trace::kCaptureBlocks))
         trace_.append(count, code_.trace.driver_site(block.first_instr, TRACE_SITE_BLOCK_LEFT));

@@ -49,7 +49,8 @@ class CodeFaults {
     void has_run_alone() { runs_alone_ = false; }
 
   private:
-    void count_in_context(const Context& context, std::uint32_t block);
+    void count_left_block(const Context& context, std::uint32_t block, std::uint32_t executed,
+                          bool counted);
     void leave_before(Context& context, const RecoveryPoint& point, std::uint64_t host_pc,
                       bool executed, ucontext_t* interrupted);
 

@@ -208,17 +208,26 @@ void TraceTables::unmapped(std::uint64_t start, std::uint64_t end) {
     log(trace::EventType::kUnmapped, &body, sizeof body, {});
 }
 
-void TraceTables::partial(std::uint32_t block, std::uint32_t executed, bool counted) {
-    const std::uint64_t key = std::uint64_t{block} << 8 | executed << 1 | (counted ? 1U : 0U);
-    if (const std::uint64_t* known = partials_.find(key)) {
-        auto& times = reinterpret_cast<trace::PartialEvent*>(log_ + *known)->times;
+// Leaves room for what else there is to say.
+void TraceTables::partial(trace::PartialEvent partial) {
+    constexpr std::uint64_t kMostBytes = trace::kEventLogBytes / 2;
+    const auto key = [](const trace::PartialEvent& of) {
+        return std::array{of.block, of.executed, of.counted, of.slot, of.node};
+    };
+    auto known = partials_.find(key(partial));
+    if (known == partials_.end() && log_used_ >= kMostBytes) {
+        partial.node = trace::PartialEvent::kAnyNode;
+        known = partials_.find(key(partial));
+    }
+    if (known != partials_.end()) {
+        auto& times = reinterpret_cast<trace::PartialEvent*>(log_ + known->second)->times;
         std::atomic_ref(times).fetch_add(1, std::memory_order_relaxed);
         return;
     }
-    const trace::PartialEvent body{block, executed, counted ? 1U : 0U, 0, 1};
+    partial.times = 1;
     const std::uint64_t at = log_used_ + sizeof(trace::EventHeader);
-    log(trace::EventType::kPartial, &body, sizeof body, {});
-    if (log_used_ > at) partials_.set(key, at);
+    log(trace::EventType::kPartial, &partial, sizeof partial, {});
+    if (log_used_ > at) partials_.emplace(key(partial), at);
 }
 
 // Leaves room for what else there is to say.

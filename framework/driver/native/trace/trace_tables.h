@@ -12,6 +12,7 @@
 #include "framework/x86/instruction.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <map>
 #include <optional>
@@ -115,7 +116,7 @@ class TraceTables {
     void mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
                 std::string_view path);
     void unmapped(std::uint64_t start, std::uint64_t end);
-    void partial(std::uint32_t block, std::uint32_t executed, bool counted);
+    void partial(trace::PartialEvent partial);
     void marker(const trace::MarkerEvent& marker, std::string_view text);
     // The number of a file for MemoryUse::kFile; none if there is no room for its name.
     std::optional<std::uint32_t> mapped_file(std::string_view path);
@@ -176,7 +177,8 @@ class TraceTables {
     RunNumbers run_numbers_;
     std::vector<std::uint32_t> runs_of_sites_;
     PcMap<std::uint32_t> driver_sites_;  // by instruction and kind
-    PcMap<std::uint64_t> partials_;      // by what they say: where the event's body is in the log
+    // By all but `times`: where the event's body is in the log.
+    std::map<std::array<std::uint32_t, 5>, std::uint64_t> partials_;
     std::uint64_t log_used_ = 0;
     TableRows next_{};
     TableRows end_{};  // of all rows, during a comparison
