@@ -37,6 +37,8 @@ class RecordedContexts(RecordingCase):
         """Also of faults, which end blocks early, and on stacks of their own."""
         for case in ("raised", "nested", "siginfo", "fault_and_retry", "debug_trap"):
             self.compare([PROGRAMS / "signals", case], PROFILERS[:2], LEVEL)
+        self.compare([PROGRAMS / "thread_signals", "faults_in_loops"], PROFILERS[:2], LEVEL,
+                     "--schedule=fair:10000")
         for case in ("signals", "alternate_stack"):
             self.compare([PROGRAMS / "calling", case], PROFILERS[:2], LEVEL)
             self.assertIn(" interrupted=", (self.folder / "again").read_text())
