@@ -1,11 +1,13 @@
 // Child processes: forked, spawned, through a shell, and replaced.
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -164,6 +166,82 @@ static int replaced_by_descriptor(void) {
 }
 
 // What is inherited: ignored signals, the mask, and what is pending.
+// --- The first process of a PID namespace, which only faults and its parent can end.
+
+static int in_namespace(void (*first)(int), int argument) {
+    fflush(stdout);
+    if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) return puts("no namespace") < 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        first(argument);
+        fflush(stdout);
+        _exit(9);
+    }
+    return report(child);
+}
+static void execute(int status) {
+    char command[32];
+    snprintf(command, sizeof command, "echo $$; exit %d", status);
+    execl("/bin/sh", "sh", "-c", command, (char*)NULL);
+}
+static int first_executes(void) {
+    return in_namespace(execute, 3);
+}
+static void send_itself(int number) {
+    (void)number;
+    const int numbers[] = {SIGTERM, SIGSEGV, SIGTRAP, SIGKILL, SIGABRT, SIGRTMIN, SIGTSTP};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; ++i) kill(getpid(), numbers[i]);
+    if (fork() == 0) {
+        for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; ++i) kill(1, numbers[i]);
+        _exit(0);
+    }
+    wait(NULL);
+    puts("ignored");
+}
+static int first_ignores(void) {
+    return in_namespace(send_itself, 0);
+}
+static void fault(int number) {
+    switch (number) {
+        case SIGSEGV:
+            *(volatile int*)8 = 1;
+            break;
+        case SIGILL:
+            __asm__ volatile("ud2");
+            break;
+        case SIGFPE:
+            __asm__ volatile("xor %%ecx, %%ecx; div %%ecx" : : : "eax", "ecx", "edx", "cc");
+            break;
+        case SIGTRAP:
+            __asm__ volatile("int3");
+            break;
+        case SIGBUS:
+            *(volatile char*)mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED,
+                                  memfd_create("empty", 0), 0) = 1;
+            break;
+        default:
+            abort();
+    }
+}
+static int first_segfaults(void) {
+    return in_namespace(fault, SIGSEGV);
+}
+static int first_has_no_instruction(void) {
+    return in_namespace(fault, SIGILL);
+}
+static int first_divides_by_zero(void) {
+    return in_namespace(fault, SIGFPE);
+}
+static int first_meets_breakpoint(void) {
+    return in_namespace(fault, SIGTRAP);
+}
+static int first_has_bus_error(void) {
+    return in_namespace(fault, SIGBUS);
+}
+static int first_aborts(void) {
+    return in_namespace(fault, SIGABRT);
+}
+
 static int replaced_with_signals(void) {
     sigset_t set;
     sigemptyset(&set);
@@ -193,6 +271,14 @@ int main(int argc, char** argv) {
         {"replaced_by_nothing", replaced_by_nothing},
         {"replaced_by_descriptor", replaced_by_descriptor},
         {"replaced_with_signals", replaced_with_signals},
+        {"first_executes", first_executes},
+        {"first_ignores", first_ignores},
+        {"first_segfaults", first_segfaults},
+        {"first_has_no_instruction", first_has_no_instruction},
+        {"first_divides_by_zero", first_divides_by_zero},
+        {"first_meets_breakpoint", first_meets_breakpoint},
+        {"first_has_bus_error", first_has_bus_error},
+        {"first_aborts", first_aborts},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

@@ -84,6 +84,12 @@ void Signals::restore(const State& state) {
     apply_mask();
 }
 
+// Others cannot end the first process of a PID namespace, nor can it end itself by sending one:
+// SIGNAL_UNKILLABLE of the kernel.
+bool Signals::ends_by_faults_only() {
+    return getpid() == 1;
+}
+
 Signals::Delivery Signals::deliver(SignalActions& actions) {
     // Faults of the stack that the frame goes to must arrive. What is sent meanwhile finds the
     // note.
@@ -92,8 +98,10 @@ Signals::Delivery Signals::deliver(SignalActions& actions) {
     const std::optional<std::uint64_t> wait_mask = std::exchange(wait_mask_, std::nullopt);
     const KernelAction action = actions.of(number);
     // The handler may have been removed since the signal arrived.
+    const bool by_itself = signal_.fault || is_refusal(number, signal_.info);
     const bool ignored = action.handler == reinterpret_cast<std::uint64_t>(SIG_IGN) ||
-                         (action.handler == 0 && kIgnoredByDefault & mask_of(number));
+                         (action.handler == 0 && (kIgnoredByDefault & mask_of(number) ||
+                                                  (ends_by_faults_only() && !by_itself)));
     // A fault while its signal is blocked or ignored ends the process: force_sig_fault().
     const bool forced = signal_.fault && (mask_ & mask_of(number) || ignored);
     if (action.handler == 0 && kStopsByDefault & mask_of(number)) {

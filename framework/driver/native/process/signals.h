@@ -122,6 +122,7 @@ class Signals {
     bool note_fault(int number, siginfo_t info, ucontext_t* interrupted);
     void note(int number, const siginfo_t& info);
     static bool is_refusal(int number, const siginfo_t& info);
+    static bool ends_by_faults_only();
     bool blocks(int number) const;
     void apply_mask();
     void stop_by(int number);

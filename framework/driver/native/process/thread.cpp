@@ -9,6 +9,8 @@
 #include "framework/driver/native/processor/shown_processor.h"
 
 #include <asm/prctl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -21,6 +23,40 @@ namespace assay::native {
 namespace {
 
 constexpr std::size_t kHandlerStackBytes = 128 * 1024, kThreadStackBytes = 256 * 1024;
+
+// Ends the process by a signal that is not sent. The kernel lets nobody send such a signal to the
+// first process of a PID namespace (SIGNAL_UNKILLABLE), but a fault ends this process, too.
+void cause(int number) {
+    switch (number) {
+        case SIGILL:
+            __asm__ volatile("ud2");
+            break;
+        case SIGTRAP:
+            __asm__ volatile("int3");
+            break;
+        case SIGFPE:
+            __asm__ volatile("xor %%ecx, %%ecx; div %%ecx" : : : "eax", "ecx", "edx", "cc");
+            break;
+        case SIGBUS: {
+            const int empty = memfd_create("", MFD_CLOEXEC);
+            const void* page = mmap(nullptr, 1, PROT_READ, MAP_SHARED, empty, 0);
+            if (page != MAP_FAILED) __asm__ volatile("movb (%0), %%al" : : "r"(page) : "eax");
+            break;
+        }
+        case SIGSYS: {
+            sock_filter kill[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)};
+            const sock_fprog all{1, kill};
+            prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all);
+            break;
+        }
+        case SIGSEGV:
+            __asm__ volatile("hlt");
+            break;
+        default:
+            break;
+    }
+}
 
 // The kernel leaves that flag as it was (arch/x86/kernel/signal.c, handle_signal), and with it the
 // driver's unaligned accesses would fault.
@@ -78,7 +114,7 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     pid_ = getpid();
     ended_ = false;
     relations.strict = relations.shares_descriptors = false;
-    relations.tracer = 0;
+    relations.tracer = kNoTracer;
     forget_references();
     set_gs();
     trace.begin(number);
@@ -170,6 +206,8 @@ void Thread::finish(int exit_status) const {
 
 void Thread::kill() const {
     leave_lock();
+    // The first process of a PID namespace cannot send SIGKILL to itself.
+    if (getpid() == 1) prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
     for (;;) ::kill(getpid(), SIGKILL);
 }
 
@@ -202,6 +240,7 @@ void Thread::die_of(int number) const {
     const std::uint64_t mask = ~mask_of(number);
     syscall(SYS_tgkill, getpid(), gettid(), number);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, 8);
+    cause(number);
     // A signal whose default is to stop or to be ignored does not get here.
     _exit(128 + number);
 }

@@ -17,6 +17,9 @@ namespace assay::native {
 class Process;
 class Thread;
 
+// Of Thread::Relations::tracer: nobody. 0 is the parent of the first process of a PID namespace.
+inline constexpr pid_t kNoTracer = -1;
+
 // The one that the caller runs on, whose context gs points at.
 Thread& this_thread();
 
@@ -104,8 +107,8 @@ class Thread {
         bool shares_descriptors = false;
         // A child of vfork(2) has taken it over.
         bool lent_to_child = false;
-        // Its parent, by which it has asked to be traced (trace_calls.cpp); 0: nobody.
-        pid_t tracer = 0;
+        // Its parent, by which it has asked to be traced (trace_calls.cpp); or kNoTracer.
+        pid_t tracer = kNoTracer;
         // seccomp(2)'s strict mode.
         bool strict = false;
     } relations;

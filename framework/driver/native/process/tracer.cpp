@@ -28,7 +28,7 @@ bool runs_in_driver(long pid) {
 
 bool begin_stop_for_tracer(Thread& thread) {
     // Its end, too, is one of tracing.
-    if (getppid() != thread.relations.tracer) return thread.relations.tracer = 0, false;
+    if (getppid() != thread.relations.tracer) return thread.relations.tracer = kNoTracer, false;
     if (!runs_in_driver(thread.relations.tracer) ||
         syscall(SYS_ptrace, PTRACE_TRACEME, 0, 0, 0) != 0)
         thread.refuse(
@@ -38,11 +38,11 @@ bool begin_stop_for_tracer(Thread& thread) {
 }
 
 void end_stop_for_tracer(Thread& thread, long result) {
-    if (result == kLetGo) thread.relations.tracer = 0;
+    if (result == kLetGo) thread.relations.tracer = kNoTracer;
 }
 
 bool stop_for_tracer(Thread& thread) {
-    if (thread.relations.tracer == 0) return true;
+    if (thread.relations.tracer == kNoTracer) return true;
     Signals::block_sent();
     if (!begin_stop_for_tracer(thread)) return true;
     long result = 0;

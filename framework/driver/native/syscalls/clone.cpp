@@ -214,7 +214,7 @@ long fork_process(Thread& thread, const CloneArguments& arguments) {
     if (pid != 0) return pid;
     process.keep_only(thread);
     leave_descriptors_to_parent(shares_descriptors);
-    thread.relations.tracer = 0;
+    thread.relations.tracer = kNoTracer;
     process.actions.let_all_arrive(false);
     if (!process.cache.own_indirect_table(*thread.context, table)) _exit(125);
     thread.signals.forget_held();
@@ -284,7 +284,7 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     SignalActions actions = *thread.relations.actions;
     if (!(arguments.flags & CLONE_SIGHAND)) thread.relations.actions = &actions;
     SharingChild child{thread, arguments, thread.stack_site()};
-    thread.relations.tracer = 0;
+    thread.relations.tracer = kNoTracer;
     thread.relations.lent_to_child = true;
     const KernelArguments kernel = kernel_arguments(arguments, CLONE_SETTLS);
     process.lock.unlock();

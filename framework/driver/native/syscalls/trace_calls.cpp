@@ -308,7 +308,7 @@ bool sends_itself(const Call& call, unsigned last) {
 long do_trace(const Call& call) {
     const long request = call.arguments[0], pid = call.arguments[1];
     if (request == PTRACE_TRACEME) {
-        if (call.thread.relations.tracer != 0) return -EPERM;
+        if (call.thread.relations.tracer != kNoTracer) return -EPERM;
         call.thread.relations.tracer = getppid();
         call.thread.relations.actions->let_all_arrive(true);
         return 0;
@@ -323,7 +323,7 @@ long do_trace(const Call& call) {
 long do_kill(const Call& call) {
     const unsigned last = call.number == SYS_tgkill ? 2 : 1;
     Thread& thread = call.thread;
-    if (thread.relations.tracer == 0 || call.arguments[last] != SIGSTOP ||
+    if (thread.relations.tracer == kNoTracer || call.arguments[last] != SIGSTOP ||
         !sends_itself(call, last) || !begin_stop_for_tracer(thread))
         return pass_on(call);
     Signals::block_all();
