@@ -1,5 +1,7 @@
 #include "framework/driver/native/memory/memory_map.h"
 
+#include "framework/driver/native/machine/target_memory.h"
+
 #include <algorithm>
 #include <iterator>
 
@@ -58,6 +60,12 @@ const Region* MemoryMap::find(std::uint64_t pc) const {
     return &last_;
 }
 
+std::uint64_t MemoryMap::end_of_part(std::uint64_t address) const {
+    if (const Region* region = find(address)) return region->end;
+    const auto after = regions_.upper_bound(address);
+    return after == regions_.end() ? UINT64_MAX : after->first;
+}
+
 std::span<const std::uint8_t> MemoryMap::code_at(std::uint64_t pc) const {
     const Region* region = find(pc);
     if (region == nullptr || !region->executable) return {};
@@ -67,6 +75,11 @@ std::span<const std::uint8_t> MemoryMap::code_at(std::uint64_t pc) const {
         const Region* next = find(region->end);
         if (next != nullptr && next->executable) available = kLongest;
     }
+    // A file may end within its mapping, and pages may have guards.
+    const std::uint64_t in_page = std::min(available, kPage - pc % kPage);
+    std::uint8_t byte = 0;
+    if (!read_target(pc, &byte, 1)) return {};
+    if (in_page < available && !read_target(pc + in_page, &byte, 1)) available = in_page;
     return {reinterpret_cast<const std::uint8_t*>(pc), available};
 }
 

@@ -31,9 +31,12 @@ class MemoryMap {
     bool remove(std::uint64_t start, std::uint64_t end);
     // The region that contains `pc`, or nullptr.
     const Region* find(std::uint64_t pc) const;
+    // Where the region ends that contains the address, or where the next region begins.
+    std::uint64_t end_of_part(std::uint64_t address) const;
     // True if anything is known in [start, end).
     bool overlaps(std::uint64_t start, std::uint64_t end) const;
-    // The readable bytes from `pc` on; empty if it is not executable.
+    // The bytes of the instruction at `pc`, as many as can be read; empty if it is not executable,
+    // or if nothing can be read there: the file may have become shorter.
     std::span<const std::uint8_t> code_at(std::uint64_t pc) const;
 
   private:

@@ -326,7 +326,7 @@ Block* Execution::block_for(std::uint64_t pc, bool by_indirect_branch) {
 void Execution::raise_fetch_fault(std::uint64_t pc) {
     const auto code = process_.memory.code_at(pc);
     std::array<std::uint8_t, 15> bytes{};
-    if (!read_target(pc, bytes.data(), code.size()))
+    if (code.empty() || !read_target(pc, bytes.data(), code.size()))
         return thread_.signals.raise_fault(SIGBUS, BUS_ADRERR, pc);
     Instruction instruction;
     const std::uint64_t end = pc + code.size();
@@ -337,6 +337,9 @@ void Execution::raise_fetch_fault(std::uint64_t pc) {
         context_.pc = pc;
         refuse_instruction();
     }
+    const Region* const next = process_.memory.find(end);
+    if (next != nullptr && next->executable)
+        return thread_.signals.raise_fault(SIGBUS, BUS_ADRERR, end);
     thread_.signals.raise_fault(SIGSEGV, is_mapped(end) ? SEGV_ACCERR : SEGV_MAPERR, end);
 }
 

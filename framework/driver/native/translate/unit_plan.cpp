@@ -1,7 +1,6 @@
 // Which blocks are a unit.
 #include "framework/driver/native/translate/unit_plan.h"
 
-#include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/translate/captures.h"
 
 #include <algorithm>
@@ -18,13 +17,6 @@ constexpr unsigned kCopies = 8;  // of a loop in its unit
 
 bool ends_block(Flow flow) {
     return flow != Flow::kNone;
-}
-
-// The file behind a mapping may have become shorter.
-bool can_be_read(std::span<const std::uint8_t> code) {
-    std::uint8_t copy[16];
-    return code.empty() ||
-           read_target(reinterpret_cast<std::uint64_t>(code.data()), copy, code.size());
 }
 
 bool jumps_directly(Flow flow) {
@@ -73,11 +65,9 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
     while (block.count < limit && (block.count == 0 || !enters(pc))) {
         Instruction instruction;
         const auto code = memory_.code_at(pc);
-        if (is_changeable(pc)) {
-            if (!can_be_read(code)) break;
-            block.checked |= watch(pc, pc + code.size());
-        }
-        if (code.empty() || !decoder_.decode(code, pc, instruction)) break;
+        if (code.empty()) break;
+        if (is_changeable(pc)) block.checked |= watch(pc, pc + code.size());
+        if (!decoder_.decode(code, pc, instruction)) break;
         if (relies_on_flags(instruction)) break;
         out.instructions.push_back(instruction);
         ++block.count;
