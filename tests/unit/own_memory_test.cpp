@@ -89,4 +89,21 @@ TEST_CASE("maps: the driver's memory is left out, the program's is named") {
           "20000000a000-20000000b000 rw-p 00000000 00:00 0 \n");
 }
 
+TEST_CASE("maps: what the driver has protected is what the program knows") {
+    MemoryMap memory;
+    // The kernel has joined the second page, in which code is watched, with the third.
+    memory.add({.start = 0x210000001000, .end = 0x210000003000, .writable = true});
+    memory.add({.start = 0x210000003000, .end = 0x210000004000, .executable = false});
+    const std::string kernel =
+        "210000001000-210000002000 rw-p 00000000 00:00 0 \n"
+        "210000002000-210000004000 r--p 00000000 00:00 0 \n"
+        "210000005000-210000006000 rw-p 00000000 00:00 0 \n"
+        "210000006000-210000007000 rw-p 00000000 00:00 0 \n";
+    CHECK(maps_of_program(kernel, memory, {}) ==
+          "210000001000-210000003000 rwxp 00000000 00:00 0 \n"
+          "210000003000-210000004000 r--p 00000000 00:00 0 \n"
+          "210000005000-210000006000 rw-p 00000000 00:00 0 \n"
+          "210000006000-210000007000 rw-p 00000000 00:00 0 \n");
+}
+
 }  // namespace own_memory_test

@@ -24,18 +24,30 @@ std::string name_of(const Mapping& mapping, const ProgramRanges& ranges) {
     return "";
 }
 
-// `lines`: what smaps says of the mapping.
-void append_parts(const Mapping& mapping, std::string_view lines, const MemoryMap& memory,
-                  const ProgramRanges& ranges, std::string& out) {
-    for (const Range& part : without_own_memory({mapping.start, mapping.end})) {
-        Mapping shown = mapping;
-        shown.start = part.start;
-        shown.end = part.end;
-        if (mapping.inode != 0) shown.offset += part.start - mapping.start;
-        show_as_program(shown, memory, ranges);
-        out += to_line(shown);
-        out += lines;
-    }
+// Gives a mapping of the program's its name and the permissions that the program has given.
+void show_as_program(Mapping& mapping, const MemoryMap& memory, const ProgramRanges& ranges) {
+    mapping.name = name_of(mapping, ranges);
+    // The driver takes away the permission to write to code, or to execute it in place
+    // (code_watch.h).
+    const Region* region = memory.find(mapping.start);
+    if (region == nullptr) return;
+    if (region->writable) mapping.permissions[1] = 'w';
+    if (region->executable) mapping.permissions[2] = 'x';
+}
+
+bool continues(const Mapping& before, const Mapping& next) {
+    const std::uint64_t offset = next.inode == 0 ? next.offset : next.offset - next.start;
+    const std::uint64_t offset_before =
+        before.inode == 0 ? before.offset : before.offset - before.start;
+    return before.end == next.start && before.permissions == next.permissions &&
+           before.device == next.device && before.inode == next.inode && before.name == next.name &&
+           offset == offset_before;
+}
+
+// True if the driver may have divided what the program sees as one mapping.
+bool is_one_region(const Mapping& before, const Mapping& next, const MemoryMap& memory) {
+    const Region* region = memory.find(before.start);
+    return region != nullptr && region->writable && region->end > next.start;
 }
 
 }  // namespace
@@ -52,14 +64,25 @@ std::vector<Mapping> own_mappings() {
     return mappings;
 }
 
-void show_as_program(Mapping& mapping, const MemoryMap& memory, const ProgramRanges& ranges) {
-    mapping.name = name_of(mapping, ranges);
-    // The driver takes away the permission to write to code, or to execute it in place
-    // (code_watch.h).
-    const Region* region = memory.find(mapping.start);
-    if (region == nullptr) return;
-    if (region->writable) mapping.permissions[1] = 'w';
-    if (region->executable) mapping.permissions[2] = 'x';
+std::vector<Mapping> parts_of_program(const Mapping& mapping, const MemoryMap& memory,
+                                      const ProgramRanges& ranges) {
+    std::vector<Mapping> parts;
+    for (const Range& own : without_own_memory({mapping.start, mapping.end})) {
+        // The kernel joins pages of code that the driver has protected with read-only pages.
+        const std::size_t first = parts.size();
+        for (std::uint64_t start = own.start; start < own.end;) {
+            Mapping part = mapping;
+            part.start = start;
+            part.end = start = std::min(own.end, memory.end_of_part(start));
+            if (mapping.inode != 0) part.offset += part.start - mapping.start;
+            show_as_program(part, memory, ranges);
+            if (parts.size() > first && continues(parts.back(), part))
+                parts.back().end = part.end;
+            else
+                parts.push_back(part);
+        }
+    }
+    return parts;
 }
 
 std::optional<Mapping> parse_mapping(std::string_view line) {
@@ -95,9 +118,24 @@ std::string maps_of_program(std::string_view text, const MemoryMap& memory,
                             const ProgramRanges& ranges) {
     std::string out, details;
     std::optional<Mapping> mapping;
-    const auto finish = [&] {
-        if (mapping) append_parts(*mapping, details, memory, ranges, out);
+    std::vector<Mapping> parts;  // not written yet
+    const auto write = [&] {
+        for (const Mapping& part : parts) out += to_line(part) + details;
+        parts.clear();
         details.clear();
+    };
+    const auto finish = [&] {
+        if (!mapping) return;
+        for (const Mapping& part : parts_of_program(*mapping, memory, ranges)) {
+            // What smaps says of two mappings cannot be joined.
+            const bool joins = details.empty() && !parts.empty() && continues(parts.back(), part) &&
+                               is_one_region(parts.back(), part, memory);
+            if (joins)
+                parts.back().end = part.end;
+            else
+                parts.push_back(part);
+        }
+        if (!details.empty()) write();
     };
     while (!text.empty()) {
         const std::string_view line = text.substr(0, text.find('\n'));
@@ -110,6 +148,7 @@ std::string maps_of_program(std::string_view text, const MemoryMap& memory,
         }
     }
     finish();
+    write();
     return out;
 }
 

@@ -34,8 +34,10 @@ struct ProgramRanges {
     std::uint64_t stack_end = 0;
 };
 
-// Gives a mapping of the program's its name and the permissions that the program has given.
-void show_as_program(Mapping& mapping, const MemoryMap& memory, const ProgramRanges& ranges);
+// What of the mapping is the program's, with the name and the permissions that the program has
+// given: a part for each permission, in the order of addresses.
+std::vector<Mapping> parts_of_program(const Mapping& mapping, const MemoryMap& memory,
+                                      const ProgramRanges& ranges);
 
 // `text` as it would be for the program alone: without the driver's memory (own_memory.h), with the
 // program's own heap and stack named, and with the permissions that the program has given.

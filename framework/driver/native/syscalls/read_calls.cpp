@@ -89,6 +89,22 @@ long read_shown(const Call& call, ShownFile& file, const std::vector<iovec>& to)
     return got;
 }
 
+// Whether the descriptor is open for reading, or for writing.
+bool is_open_for(long descriptor, int access) {
+    const int flags = fcntl(static_cast<int>(descriptor), F_GETFL);
+    const int mode = flags & O_ACCMODE;
+    return flags >= 0 && !(flags & O_PATH) && (mode == access || mode == O_RDWR);
+}
+
+// sendfile(2) and splice(2), which no file of this kind supports since Linux 5.10. The kernel looks
+// at the descriptors first.
+long refuse_to_move(const Call& call) {
+    const bool splices = call.number == SYS_splice;
+    if (splices && call.arguments[4] == 0) return 0;
+    const long from = call.arguments[splices ? 0 : 1], to = call.arguments[splices ? 2 : 0];
+    return is_open_for(from, O_RDONLY) && is_open_for(to, O_WRONLY) ? -EINVAL : -EBADF;
+}
+
 // --- PROCMAP_QUERY
 
 // linux/fs.h, struct procmap_query; Linux 6.11.
@@ -104,23 +120,18 @@ constexpr std::uint64_t kPermissions = kReadable | kWritable | kExecutable | kSh
 constexpr std::uint64_t kCoveringOrNext = 0x10;
 
 // What of the mapping that the kernel has found is the program's, from the address on.
-std::optional<Range> part_of_program(const MapQuery& found, std::uint64_t address) {
-    for (const Range& part : without_own_memory({found.vma_start, found.vma_end}))
-        if (part.end > address) return part;
-    return {};
-}
-
-Mapping shown_mapping(const Process& process, const MapQuery& found, const Range& part,
-                      const char* name) {
+std::optional<Mapping> part_of_program(const Process& process, const MapQuery& found,
+                                       std::uint64_t address, const char* name) {
     Mapping mapping;
-    mapping.start = part.start;
-    mapping.end = part.end;
+    mapping.start = found.vma_start;
+    mapping.end = found.vma_end;
     mapping.permissions = {
         found.vma_flags & kReadable ? 'r' : '-', found.vma_flags & kWritable ? 'w' : '-',
         found.vma_flags & kExecutable ? 'x' : '-', found.vma_flags & kShared ? 's' : 'p'};
     mapping.name = found.vma_name_size != 0 ? name : "";
-    show_as_program(mapping, process.memory, ranges_of(process));
-    return mapping;
+    for (const Mapping& part : parts_of_program(mapping, process.memory, ranges_of(process)))
+        if (part.end > address) return part;
+    return {};
 }
 
 // Into the program's `query`, from what the kernel has `found`.
@@ -160,14 +171,13 @@ long query_map(const Call& call) {
         found.vma_name_addr = reinterpret_cast<std::uint64_t>(name.data());
         found.vma_name_size = name.size();
         if (ioctl(static_cast<int>(call.arguments[0]), kMapQuery, &found) != 0) return -errno;
-        const std::optional<Range> part = part_of_program(found, address);
+        const auto part = part_of_program(call.process(), found, address, name.data());
         if (part && !or_next && part->start > query.query_addr) return -ENOENT;
         if (part) {
-            const Mapping mapping = shown_mapping(call.process(), found, *part, name.data());
             std::uint64_t flags = found.vma_flags;
-            if (mapping.permissions[1] == 'w') flags |= kWritable;
-            if (mapping.permissions[2] == 'x') flags |= kExecutable;
-            if ((flags & wanted) == wanted) return answer(call, query, found, mapping);
+            if (part->permissions[1] == 'w') flags |= kWritable;
+            if (part->permissions[2] == 'x') flags |= kExecutable;
+            if ((flags & wanted) == wanted) return answer(call, query, found, *part);
         }
         if (!or_next) return -ENOENT;
         address = part ? part->end : found.vma_end;
@@ -181,9 +191,8 @@ long do_read(const Call& call) {
     const long source = call.arguments[call.number == SYS_sendfile ? 1 : 0];
     ShownFile* file = call.process().shown_files.find(source);
     if (file == nullptr) return pass_on(call);
-    if (moves) return -EINVAL;  // as of any file of this kind, since Linux 5.10
-    const int flags = fcntl(static_cast<int>(source), F_GETFL);
-    const bool is_readable = (flags & O_ACCMODE) != O_WRONLY && !(flags & O_PATH);
+    if (moves) return refuse_to_move(call);
+    const bool is_readable = is_open_for(source, O_RDONLY);
     const bool has_flags = call.number == SYS_preadv2 && call.arguments[5] != 0;
     const auto to = is_readable && !has_flags ? buffers(call) : std::nullopt;
     return to ? read_shown(call, *file, *to) : pass_on(call);
