@@ -297,6 +297,145 @@ static int neighbour_replaced(void) {
     return 0;
 }
 
+// --- Code right before memory that cannot be read.
+
+// Where the call has faulted, from `code` on.
+static void show_call(const unsigned char* code, const unsigned char* function) {
+    const int caught = sigsetjmp(escape, 1);
+    if (caught == 0) {
+        printf("%d\n", call(function));
+    } else {
+        printf("signal %d at %ld\n", caught, (long)((unsigned char*)fault_address - code));
+    }
+}
+
+// The mapping has a page more than its file.
+static int at_end_of_file(void) {
+    unsigned char bytes[RETURN_SIZE];
+    const int file = memfd_create("code", 0);
+    write_return(bytes, 5);
+    escape_from_faults();
+    for (int pages = 1; pages <= 2; ++pages) {
+        ftruncate(file, pages * PAGE);
+        pwrite(file, bytes, sizeof bytes, PAGE - RETURN_SIZE);
+        if (pages == 2) pwrite(file, bytes, 2, 2 * PAGE - 2);  // an instruction that is cut off
+        const unsigned char* code = mmap(NULL, 3 * PAGE, READ_EXEC, MAP_PRIVATE, file, 0);
+        show_call(code, code + PAGE - RETURN_SIZE);
+        show_call(code, code + 2 * PAGE - 2);
+        show_call(code, code + 2 * PAGE);
+    }
+    return 0;
+}
+
+// Generated code, in a file that grows.
+static int in_growing_file(void) {
+    enum { PAGES = 4 };
+    const int file = memfd_create("code", 0);
+    unsigned char* to = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    const unsigned char* code = mmap(NULL, PAGES * PAGE, READ_EXEC, MAP_SHARED, file, 0);
+    for (int pages = 1; pages <= PAGES; ++pages) {
+        ftruncate(file, pages * PAGE);
+        write_return(to + pages * PAGE - RETURN_SIZE, pages);
+        printf("%d\n", call(code + pages * PAGE - RETURN_SIZE));
+        if (pages == PAGES) break;
+        ftruncate(file, (pages + 1) * PAGE);
+        write_return(to + pages * PAGE - 3, 10 * pages);  // in both pages
+        printf("%d\n", call(code + pages * PAGE - 3));
+    }
+    return 0;
+}
+
+static int before_guard(void) {
+    enum { GUARD_INSTALL = 102, GUARD_REMOVE = 103 };  // since Linux 6.13
+    unsigned char* code = map_all_permitted(2 * PAGE);
+    write_return(code + PAGE - RETURN_SIZE, 6);
+    printf("%d ", madvise(code + PAGE, PAGE, GUARD_INSTALL));
+    printf("%d ", call(code + PAGE - RETURN_SIZE));
+    printf("%d ", madvise(code + PAGE, PAGE, GUARD_REMOVE));
+    write_return(code + PAGE - 3, 7);
+    printf("%d\n", call(code + PAGE - 3));
+    return 0;
+}
+
+static int only_executable(void) {
+    unsigned char* code = map_memory(PAGE, PROT_READ | PROT_WRITE);
+    const int file = make_file(2);
+    write_return(code, 1);
+    printf("%d ", mprotect(code, PAGE, PROT_EXEC));
+    printf("%d ", call(code));
+    printf("%d\n", call(mmap(NULL, PAGE, PROT_EXEC, MAP_PRIVATE, file, 0)));
+    return 0;
+}
+
+// --- What mprotect(2) changes, and what it does not.
+
+static int protected_in_part(void) {
+    unsigned char* code = map_memory(3 * PAGE, PROT_READ | PROT_WRITE);
+    escape_from_faults();
+    munmap(code + 2 * PAGE, PAGE);
+    write_return(code, 1);
+    write_return(code + PAGE, 2);
+    show_error(mprotect(code + 2 * PAGE, PAGE, READ_EXEC), ENOMEM);
+    show_call(code, code);
+    show_error(mprotect(code, 3 * PAGE, READ_EXEC), ENOMEM);
+    show_call(code, code);
+    show_call(code, code + PAGE);
+    show_error(mprotect(code, 3 * PAGE, PROT_READ), ENOMEM);
+    show_call(code, code + PAGE);
+    return 0;
+}
+
+static int protected_to_the_end(void) {
+    unsigned char* data = map_memory(2 * PAGE, PROT_READ | PROT_WRITE);
+    unsigned char* code = map_memory(2 * PAGE, READ_EXEC);
+    const int protections[] = {
+        PROT_READ | PROT_GROWSDOWN, READ_EXEC | PROT_GROWSDOWN,
+        READ_EXEC | PROT_GROWSUP,   READ_EXEC | PROT_GROWSDOWN | PROT_GROWSUP,
+        ALL | PROT_GROWSDOWN,       READ_EXEC | 0x40,
+        PROT_READ | 0x40,           READ_EXEC | 8};
+    for (size_t i = 0; i < sizeof protections / sizeof protections[0]; ++i) {
+        show_error(mprotect(data + PAGE, PAGE, protections[i]), EINVAL);
+        show_error(mprotect(code, PAGE, protections[i]), EINVAL);
+    }
+    unsigned char* stack = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0);
+    escape_from_faults();
+    write_return(stack, 1);
+    show_error(mprotect(stack + 8 * PAGE, PAGE, ALL | PROT_GROWSDOWN), EINVAL);
+    show_call(stack, stack);
+    show_call(stack, stack + 9 * PAGE);
+    return 0;
+}
+
+// What /proc/self/maps says of each page.
+static void show_permissions(const unsigned char* begin, int pages) {
+    FILE* maps = fopen("/proc/self/maps", "r");
+    char line[512], permissions[8];
+    unsigned long from, to;
+    const unsigned long start = (unsigned long)begin, end = start + (unsigned long)pages * PAGE;
+    while (fgets(line, sizeof line, maps) != NULL)
+        if (sscanf(line, "%lx-%lx %7s", &from, &to, permissions) == 3 && from < end && to > start)
+            printf("%ld-%ld %s ", (long)(from - start) / PAGE, (long)(to - start) / PAGE,
+                   permissions);
+    puts("");
+    fclose(maps);
+}
+static int runs_into_read_only(void) {
+    enum { NOP = 0x90, PAGES = 4 };
+    unsigned char* code = map_memory((PAGES + 2) * PAGE, PROT_NONE) + PAGE;
+    mprotect(code, PAGES * PAGE, ALL);
+    memset(code, NOP, PAGES * PAGE);
+    mprotect(code + 2 * PAGE, PAGE, PROT_READ);
+    escape_from_faults();
+    show_call(code, code + PAGE - 8);
+    show_permissions(code, PAGES);
+    write_return(code + PAGE, 1);
+    show_call(code, code + PAGE - 8);
+    show_permissions(code, PAGES);
+    show_call(code, code + 2 * PAGE);
+    return 0;
+}
+
 // Two libraries, unloaded and loaded in turn: the second usually comes to the addresses where the
 // first was.
 static int call_library(const char* folder, const char* name) {
@@ -365,6 +504,13 @@ int main(int argc, char** argv) {
         {"shared_memory_segment", shared_memory_segment},
         {"protected_without_key", protected_without_key},
         {"neighbour_replaced", neighbour_replaced},
+        {"at_end_of_file", at_end_of_file},
+        {"in_growing_file", in_growing_file},
+        {"before_guard", before_guard},
+        {"only_executable", only_executable},
+        {"protected_in_part", protected_in_part},
+        {"protected_to_the_end", protected_to_the_end},
+        {"runs_into_read_only", runs_into_read_only},
         {"libraries", libraries},
         {"many_files", many_files},
         {"stack_made_executable", stack_made_executable},

@@ -111,9 +111,10 @@ LoadError check_segments(const ElfFile& file, const std::string& path, const Ima
     return {};
 }
 
+// The driver has to read what the program executes.
 int protection_of(const Elf64_Phdr& segment) {
     return (segment.p_flags & PF_R ? PROT_READ : 0) | (segment.p_flags & PF_W ? PROT_WRITE : 0) |
-           (segment.p_flags & PF_X ? PROT_EXEC : 0);
+           (segment.p_flags & PF_X ? PROT_READ | PROT_EXEC : 0);
 }
 
 // The file's bytes, then zeros: to the end of the page even where memsz ends before, since

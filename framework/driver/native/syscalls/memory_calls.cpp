@@ -2,6 +2,7 @@
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/memory/own_memory.h"
+#include "framework/driver/native/memory/proc_maps.h"
 #include "framework/driver/native/processor/shown_processor.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
@@ -30,9 +31,13 @@ void forget_executable(Process& process, std::uint64_t start, std::uint64_t end)
     process.unmapped(start, end);
 }
 
-// personality(2): what can be read can be executed. (The kernel leaves out files of some kinds.)
-bool implies_execution(const Process& process, long protection) {
-    return process.attributes.personality & READ_IMPLIES_EXEC && protection & PROT_READ;
+// With personality(2), what can be read can be executed. (The kernel leaves out files of some
+// kinds.) The driver has to read what the program executes, also where the processor has memory
+// that can only be executed.
+long with_implied(const Process& process, long protection) {
+    if (process.attributes.personality & READ_IMPLIES_EXEC && protection & PROT_READ)
+        protection |= PROT_EXEC;
+    return protection & PROT_EXEC ? protection | PROT_READ : protection;
 }
 
 std::optional<MappedFile> file_at(std::uint64_t start, int fd, std::uint64_t offset) {
@@ -86,11 +91,13 @@ void set_pages(const Call& call, const Range& range, PageKind kind) {
 }
 
 // glibc makes the stack executable by that; the driver's mapping of it does not grow by itself.
-void take_stack(const Call& call, std::uint64_t& start, std::uint64_t& end) {
+// False if the range is not of the stack.
+bool take_stack(const Call& call, std::uint64_t& start, std::uint64_t& end) {
     const LoadedProgram& program = call.process().program;
-    if (start < program.stack_start || end > program.stack_end) return;
+    if (start < program.stack_start || end > program.stack_end) return false;
     start = program.stack_start;
     end = program.stack_end;
+    return true;
 }
 
 // What a call is about, from an address and a length.
@@ -253,7 +260,7 @@ long do_map(Call call) {
     const Range wanted = range_of(call, 0, 1);
     const bool replaces = call.arguments[3] & MAP_FIXED;
     if (replaces && is_own_memory(wanted)) refuse_to_replace(call, "mmap(MAP_FIXED)", wanted.start);
-    if (implies_execution(call.process(), call.arguments[2])) call.arguments[2] |= PROT_EXEC;
+    call.arguments[2] = with_implied(call.process(), call.arguments[2]);
     const long result = map_apart(call);
     if (is_error(result)) return result;
     const auto start = static_cast<std::uint64_t>(result);
@@ -304,30 +311,21 @@ long do_unmap(const Call& call) {
     return result;
 }
 
+namespace {
+
 // Code that cannot be executed for a while stays known: programs that generate code go to and fro
 // between executable and writable memory.
-long do_protect(const Call& call) {
-    Process& process = call.process();
-    std::uint64_t start = call.unsigned_argument(0);
-    std::uint64_t end = start + page_up(call.unsigned_argument(1));
-    if (end <= start) return pass_on_locked(call);  // no length, or too large a one
-    if (is_own_memory({start, end})) return of_no_memory(call);
-    const long wanted =
-        call.arguments[2] | (implies_execution(process, call.arguments[2]) ? long{PROT_EXEC} : 0L);
-    const bool executable = wanted & PROT_EXEC, writable = wanted & PROT_WRITE;
-    const bool known = process.memory.overlaps(start, end);
-    if (!known && !executable) return pass_on_locked(call);
-    if (wanted & PROT_GROWSDOWN) take_stack(call, start, end);
-    if (start % kPage != 0) return -EINVAL;
+long protect(Process& process, std::uint64_t start, std::uint64_t end, long protection) {
     constexpr int kProtections = PROT_READ | PROT_WRITE | PROT_EXEC;
-    const long result =
-        process.watch.protect(start, end, static_cast<int>(wanted) & kProtections, process.cache);
+    const long result = process.watch.protect(
+        start, end, static_cast<int>(protection) & kProtections, process.cache);
     if (result != 0) return result;
+    const bool executable = protection & PROT_EXEC;
     const Region* before = process.memory.find(start);
     process.memory.add({.start = start,
                         .end = end,
                         .executable = executable,
-                        .writable = writable,
+                        .writable = (protection & PROT_WRITE) != 0,
                         .changeable = true,
                         .shared = before != nullptr && before->shared});
     if (executable)
@@ -335,6 +333,51 @@ long do_protect(const Call& call) {
     else
         process.cache.suspend(start, end);
     return 0;
+}
+
+// The kernel changes one mapping after the other, up to the first one that it cannot change.
+void protect_as_far_as_possible(Process& process, const Range& range, long protection) {
+    std::uint64_t start = range.start;
+    for (const Mapping& mapping : own_mappings()) {
+        if (mapping.end <= start) continue;
+        if (mapping.start > start || start >= range.end) return;
+        const std::uint64_t end = std::min(mapping.end, range.end);
+        if (protect(process, start, end, protection) != 0) return;
+        start = end;
+    }
+}
+
+// Where the mapping begins that has the address.
+std::uint64_t start_of_mapping(std::uint64_t address) {
+    for (const Mapping& mapping : own_mappings())
+        if (mapping.start <= address && address < mapping.end) return mapping.start;
+    return address;
+}
+
+}  // namespace
+
+long do_protect(const Call& call) {
+    Process& process = call.process();
+    std::uint64_t start = call.unsigned_argument(0);
+    std::uint64_t end = start + page_up(call.unsigned_argument(1));
+    if (end <= start) return pass_on_locked(call);  // no length, or too large a one
+    if (is_own_memory({start, end})) return of_no_memory(call);
+    constexpr long kSem = 8;  // PROT_SEM of the kernel
+    constexpr long kKnown =
+        PROT_READ | PROT_WRITE | PROT_EXEC | kSem | PROT_GROWSDOWN | PROT_GROWSUP;
+    const long wanted = with_implied(process, call.arguments[2]);
+    const bool known = process.memory.overlaps(start, end);
+    if ((!known && !(wanted & PROT_EXEC)) || wanted & ~kKnown || wanted & PROT_GROWSUP)
+        return pass_on_locked(call);
+    if (start % kPage != 0) return -EINVAL;
+    if (wanted & PROT_GROWSDOWN && !take_stack(call, start, end)) {
+        const long result = pass_on_locked(call);
+        if (result != 0) return result;
+        start = start_of_mapping(start);
+    }
+    const long result = protect(process, start, end, wanted);
+    if (result != 0) protect_as_far_as_possible(process, {start, end}, wanted);
+    return result;
 }
 
 // The kernel checks the arguments, and refuses on a processor without protection keys. A key that
