@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -406,6 +407,43 @@ static int text_file_busy(void) {
     show_error(truncate(path, 1 << 20), ETXTBSY);
     show_error(truncate("/proc/self/exe", 1 << 20), ETXTBSY);
     printf("%d\n", open(path, O_RDONLY) >= 0);
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s", path);
+    char* name = strrchr(folder, '/');  // as from the root
+    if (name == NULL) return 1;
+    char own_name[256];
+    snprintf(own_name, sizeof own_name, "%s", name);
+    *name = 0;
+    const int root = open(folder, O_RDONLY | O_DIRECTORY);
+    static const uint64_t resolve[] = {RESOLVE_IN_ROOT, RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS, 0};
+    for (size_t r = 0; r < sizeof resolve / sizeof resolve[0]; ++r)
+        for (int beneath = 0; beneath < 2; ++beneath) {
+            const struct open_how how = {.flags = O_WRONLY, .resolve = resolve[r]};
+            errno = 0;
+            const long file = syscall(SYS_openat2, root, own_name + beneath, &how, sizeof how);
+            printf("%d %s\n", file < 0, strerror(errno));
+        }
+    return 0;
+}
+
+// sendfile(2), splice(2) and copy_file_range(2).
+static int moved(void) {
+    int ends[2];
+    const int maps = open("/proc/self/maps", O_RDONLY), place = open("/tmp", O_PATH);
+    if (pipe(ends) != 0) return 1;
+    const int to[] = {ends[1], ends[0], place, -1};
+    for (size_t i = 0; i < sizeof to / sizeof to[0]; ++i) {
+        errno = 0;
+        printf("%ld ", splice(maps, NULL, to[i], NULL, 4096, 0));
+        printf("%ld ", splice(maps, NULL, to[i], NULL, 0, 0));
+        printf("%d ", errno);
+        errno = 0;
+        printf("%ld ", sendfile(to[i], maps, NULL, 4096));
+        printf("%d\n", errno);
+    }
+    errno = 0;
+    printf("%ld ", splice(open("/proc/self/maps", O_PATH), NULL, ends[1], NULL, 4096, 0));
+    printf("%d\n", errno);
     return 0;
 }
 
@@ -426,6 +464,7 @@ int main(int argc, char** argv) {
         {"queries_of_maps", queries_of_maps},
         {"resolved", resolved},
         {"text_file_busy", text_file_busy},
+        {"moved", moved},
     };
     return run_case(cases, sizeof cases / sizeof cases[0], argc, argv);
 }

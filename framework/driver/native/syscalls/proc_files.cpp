@@ -125,25 +125,37 @@ bool writes(const open_how& how) {
     return !(how.flags & O_PATH) && ((how.flags & O_ACCMODE) != O_RDONLY || how.flags & O_TRUNC);
 }
 
-// The kernel does not know that the program's file is being executed: it has mapped it for the
-// driver as any other. The call's path is of a file that can be read.
-bool names_program(const Call& call, bool follows) {
+// Opens the file that the call names, and finds it as openat2(2) does if `how` limits that.
+long open_named(const Call& call, std::uint64_t flags, const open_how& how) {
     const PathArgument argument = path_argument(call.number);
-    struct stat status {};
-    const LoadedProgram& program = call.process().program;
     const long folder = argument.folder ? call.arguments[*argument.folder] : AT_FDCWD;
-    return syscall(SYS_newfstatat, folder, call.arguments[argument.path], &status,
-                   follows ? 0 : AT_SYMLINK_NOFOLLOW) == 0 &&
-           status.st_dev == program.device && status.st_ino == program.inode;
+    const long path = call.arguments[argument.path];
+    flags |= O_CLOEXEC | (how.flags & O_NOFOLLOW);
+    const open_how limited{.flags = flags, .resolve = how.resolve};
+    const long file = how.resolve == 0
+                          ? syscall(SYS_openat, folder, path, flags)
+                          : syscall(SYS_openat2, folder, path, &limited, sizeof limited);
+    return file < 0 ? -errno : file;
 }
 
-// What a call answers that would write to the program's file, ETXTBSY but for who may not write.
-long refuse_to_write(const Call& call) {
-    const PathArgument argument = path_argument(call.number);
-    const long folder = argument.folder ? call.arguments[*argument.folder] : AT_FDCWD;
-    const long file =
-        syscall(SYS_openat, folder, call.arguments[argument.path], O_WRONLY | O_CLOEXEC);
-    if (file < 0) return -errno;
+// The kernel does not know that the program's file is being executed: it has mapped it for the
+// driver as any other. The call's path is of a file that can be read.
+bool names_program(const Call& call, const open_how& how) {
+    const long file = open_named(call, O_PATH, how);
+    if (is_error(file)) return false;
+    struct stat status {};
+    const LoadedProgram& program = call.process().program;
+    const bool found = fstat(static_cast<int>(file), &status) == 0 &&
+                       status.st_dev == program.device && status.st_ino == program.inode;
+    close(static_cast<int>(file));
+    return found;
+}
+
+// What a call answers that would write to the program's file: ETXTBSY, except where the program may
+// not write to it.
+long refuse_to_write(const Call& call, const open_how& how) {
+    const long file = open_named(call, O_WRONLY, how);
+    if (is_error(file)) return file;
     close(static_cast<int>(file));
     return -ETXTBSY;
 }
@@ -193,15 +205,16 @@ long do_open(const Call& call) {
         return descriptor;
     }
     constexpr std::uint64_t kNew = O_CREAT | O_EXCL;
-    const bool may_be_program = writes(*how) && (how->flags & kNew) != kNew &&
-                                !(how->flags & O_DIRECTORY) && !(how->resolve & RESOLVE_IN_ROOT);
-    return may_be_program && names_program(call, !(how->flags & O_NOFOLLOW)) ? refuse_to_write(call)
-                                                                             : pass_on(call);
+    const bool may_be_program =
+        writes(*how) && (how->flags & kNew) != kNew && !(how->flags & O_DIRECTORY);
+    return may_be_program && names_program(call, *how) ? refuse_to_write(call, *how)
+                                                       : pass_on(call);
 }
 
 long do_truncate(const Call& call) {
     if (named_file(call) == ProcFile::kExecutable) return -ETXTBSY;
-    return names_program(call, true) ? refuse_to_write(call) : pass_on(call);
+    const open_how by_path{};
+    return names_program(call, by_path) ? refuse_to_write(call, by_path) : pass_on(call);
 }
 
 long do_readlink(const Call& call) {
