@@ -402,6 +402,20 @@ class Processes(unittest.TestCase):
         self.check_native(self.privileged(), "set-user-ID")
 
     @unittest.skipUnless(os.geteuid() == 0, "needs a file of another user")
+    def test_first_program_is_set_user_id(self):
+        self.folder.chmod(0o755)
+        path = self.privileged()
+        path.write_bytes(Path("/usr/bin/id").read_bytes())
+        path.chmod(0o4755)
+        script = self.script("script", f"#!{path}\n")
+        for words in ([path, "-u"], [script]):
+            ran = run([support.ASSAY, "--plugin=cache", f"--out={self.folder / 'out'}", "--", *words])
+            alone = run(words)
+            self.assertEqual((ran.returncode, ran.stdout), (alone.returncode, alone.stdout))
+            self.assertIn("privileged: it is set-user-ID; it runs natively", ran.stderr)
+            self.assertFalse((self.folder / "out").exists())
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs a file of another user")
     def test_script_for_a_set_user_id_interpreter(self):
         self.folder.chmod(0o755)
         path = self.script("script", f"#!{self.privileged()}\n")

@@ -3,6 +3,7 @@
 #include "framework/support/dynamic_linker.h"
 #include "framework/support/error.h"
 #include "framework/support/interpreter_line.h"
+#include "framework/support/privilege.h"
 #include "framework/support/text.h"
 
 #include <elf.h>
@@ -139,6 +140,7 @@ Program find_program(const std::vector<std::string>& argv) {
         const std::optional<InterpreterLine> script = interpreter_line(line);
         if (!script) {
             program.dynamic_linker = check_elf(program.file, file);
+            if (const char* why = privilege(file.descriptor())) program.privilege = why;
             return program;
         }
         if (const int error = executable_error(script->interpreter))

@@ -80,6 +80,21 @@ Ending end_of_run(const Collection::Outcome& outcome, Ending ending) {
     return ending;
 }
 
+// What the driver cannot run: in the place of this process. Returns if the program has no
+// privileges.
+void run_natively_if_privileged(const std::vector<std::string>& words) {
+    const Program program = find_program(words);
+    if (program.privilege.empty()) return;
+    log::remark(fmt::format("{}: {}; it runs natively, without being profiled", program.file,
+                            program.privilege));
+    std::vector<char*> argv;
+    for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+    argv.push_back(nullptr);
+    execv(program.invoked.c_str(), argv.data());
+    throw Error(fmt::format("cannot run {}: {}", program.invoked, system_reason(errno)),
+                kExitNotExecutable);
+}
+
 // The members stand in the order in which a run needs them.
 class ProgramRun {
   public:
@@ -231,6 +246,7 @@ bool ProgramRun::collect_from_child(const Supervisor::Arrival& arrival, int firs
 Ending run(const CoreSettings& settings, const std::vector<std::string>& program) {
     if (settings.warm_up && settings.regions.sample_period == 0)
         throw Error("--warm-up is for --sample: give both");
+    run_natively_if_privileged(program);
     auto run = std::make_unique<ProgramRun>(settings, program);
     const Ending ending = run->execute();
     run->release_outside();

@@ -2,13 +2,12 @@
 
 #include "framework/support/dynamic_linker.h"
 #include "framework/support/interpreter_line.h"
+#include "framework/support/privilege.h"
 
 #include <elf.h>
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 #include <array>
 #include <cerrno>
@@ -30,23 +29,6 @@ bool may_execute(int descriptor) {
     return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
            fstatvfs(descriptor, &system) == 0 && !(system.f_flag & ST_NOEXEC) &&
            faccessat(AT_FDCWD, name.c_str(), X_OK, AT_EACCESS) == 0;
-}
-
-// Whether the kernel would change the process's identity or capabilities, which the driver that is
-// executed in the file's place would not get: fs/exec.c, bprm_fill_uid, and
-// security/commoncap.c, get_file_caps.
-const char* privilege(int descriptor) {
-    struct stat status {};
-    struct statvfs system {};
-    if (fstat(descriptor, &status) != 0 || fstatvfs(descriptor, &system) != 0) return nullptr;
-    if (system.f_flag & ST_NOSUID || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) return nullptr;
-    if (status.st_mode & S_ISUID && status.st_uid != geteuid()) return "it is set-user-ID";
-    constexpr mode_t kSetGroup = S_ISGID | S_IXGRP;
-    if ((status.st_mode & kSetGroup) == kSetGroup && status.st_gid != getegid())
-        return "it is set-group-ID";
-    if (fgetxattr(descriptor, "security.capability", nullptr, 0) > 0)
-        return "it has file capabilities";
-    return nullptr;
 }
 
 // The kernel's own checks (fs/binfmt_elf.c, load_elf_binary), but for those of the headers' sense.
