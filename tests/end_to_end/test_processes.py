@@ -422,6 +422,16 @@ class Processes(unittest.TestCase):
         words = self.check_same(["sh", "-c", f"{path}; true"])
         self.assertIn("privileged: it is set-user-ID", words)
 
+    def test_small_stack(self):
+        """assay needs more stack than many programs do."""
+        for kilobytes in (100, 160):
+            out = self.folder / f"out.{kilobytes}"
+            script = f'ulimit -s {kilobytes}; exec "$@"'
+            ran = run(["sh", "-c", script, "sh", ASSAY, "-q", "--plugin=cache", "--contexts",
+                       f"--out={out}", "--", "sh", "-c", "ulimit -s; /bin/true; exit 3"])
+            self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (3, f"{kilobytes}\n", ""))
+            self.assertGreater(read_events(out).summary[0], 10000)
+
     # --- All of them together
 
     def run_of_three(self, *options):

@@ -2,6 +2,7 @@
 // status.
 #include "framework/events/file.h"
 #include "framework/support/error.h"
+#include "framework/support/large_stack.h"
 #include "framework/support/log.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/run.h"
@@ -9,6 +10,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <pthread.h>
 #include <unistd.h>
 #include <cerrno>
 #include <exception>
@@ -56,10 +58,13 @@ int dispatch(int argc, char** argv) {
     return 0;
 }
 
-}  // namespace
+struct Command {
+    int argc;
+    char** argv;
+    int exit_status;
+};
 
-int main(int argc, char** argv) {
-    occupy_standard_descriptors();
+int run_command(int argc, char** argv) {
     try {
         return dispatch(argc, argv);
     } catch (const assay::Error& e) {
@@ -75,4 +80,29 @@ int main(int argc, char** argv) {
         assay::log::problem(fmt::format("unexpected: {}", e.what()));
         return assay::kExitFailure;
     }
+}
+
+// The limit of the stack's size, which is the profiled program's, is also what threads get.
+constexpr std::size_t kStackBytes = std::size_t{8} << 20;
+
+void give_threads_large_stacks() {
+    pthread_attr_t attributes;
+    if (!assay::is_stack_smaller(kStackBytes) || pthread_attr_init(&attributes) != 0) return;
+    pthread_attr_setstacksize(&attributes, kStackBytes);
+    pthread_setattr_default_np(&attributes);
+    pthread_attr_destroy(&attributes);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    occupy_standard_descriptors();
+    give_threads_large_stacks();
+    Command command{argc, argv, 0};
+    const auto run = [](void* given) {
+        auto& of = *static_cast<Command*>(given);
+        of.exit_status = run_command(of.argc, of.argv);
+    };
+    assay::call_on_large_stack(kStackBytes, run, &command);
+    return command.exit_status;
 }

@@ -8,13 +8,17 @@
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/processor/report.h"
 #include "framework/driver/native/run/execution.h"
+#include "framework/support/large_stack.h"
 #include "framework/trace/launch.h"
 
 #include <sys/prctl.h>
 #include <unistd.h>
 #include <cstdio>
+#include <cstdlib>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -39,6 +43,20 @@ void be_out_of_the_way(trace::Launch launch, char** argv) {
 
 void run_thread(assay::native::Thread& thread) {
     assay::native::Execution(thread).run();
+}
+
+struct Start {
+    const trace::Launch& launch;
+    std::vector<std::string> arguments;
+    char** environment;
+};
+
+void run_program(void* given) {
+    const Start& start = *static_cast<const Start*>(given);
+    static assay::native::Process process(run_thread);
+    if (!process.initialise(start.launch)) std::exit(125);
+    process.load(start.launch, start.arguments, start.environment);
+    process.run();
 }
 
 // For `assay --version --verbose`.
@@ -70,8 +88,7 @@ int main(int argc, char** argv) {
     be_out_of_the_way(*launch, argv);
     take_name(launch->name);
     const std::vector<std::string> arguments(argv, argv + argc);
-    static assay::native::Process process(run_thread);
-    if (!process.initialise(*launch)) return 125;
-    process.load(*launch, arguments, environment.pointers.data());
-    process.run();
+    Start start{*launch, arguments, environment.pointers.data()};
+    constexpr std::size_t kStackBytes = std::size_t{1} << 20;
+    assay::call_on_large_stack(kStackBytes, run_program, &start);
 }

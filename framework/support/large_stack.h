@@ -1,0 +1,37 @@
+// A stack for programs that are started with a small limit (RLIMIT_STACK), which is meant for the
+// profiled program.
+#pragma once
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <cstddef>
+
+namespace assay {
+
+inline bool is_stack_smaller(std::size_t bytes) {
+    rlimit limit{};
+    return getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < bytes;
+}
+
+// Calls `function(argument)` on a stack of that size, where the limit is lower. `function` throws
+// nothing.
+inline void call_on_large_stack(std::size_t bytes, void (*function)(void*), void* argument) {
+    void* const stack = is_stack_smaller(bytes)
+                            ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                            : MAP_FAILED;
+    if (stack == MAP_FAILED) return function(argument);
+    __asm__ volatile(
+        "mov %%rsp, %%rbx\n"
+        "mov %[top], %%rsp\n"
+        "call *%[function]\n"
+        "mov %%rbx, %%rsp\n"
+        : "+D"(argument)
+        : [top] "r"(static_cast<char*>(stack) + bytes), [function] "r"(function)
+        : "rax", "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2",
+          "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
+          "xmm13", "xmm14", "xmm15", "cc", "memory");
+    munmap(stack, bytes);
+}
+
+}  // namespace assay
