@@ -59,7 +59,9 @@ TEST_CASE("function names: clones") {
     for (const char* name :
          {"f.constprop.0", "f.isra.0.cold", "f.part.12.constprop.0.isra.3", "f.cold",
           "f.lto_priv.0", "f [clone .isra.0]", "f [clone .part.0] [clone .cold]",
-          "f [clone .constprop.0.isra.0]", "f (.cold)", "f (.isra.0.cold)"})
+          "f [clone .constprop.0.isra.0]", "f (.cold)", "f (.isra.0.cold)", "f.__part.3",
+          "f [clone .__part.3]", "f [clone .60]", "f [clone .60.llvm.7]", "f (.60)", "f.__uniq.123",
+          "f.eh"})
         CHECK(without_clones(name) == "f");
     for (const char* name : {"f", "f.0", "f.partial.0", "f.part.x", ".cold", "f [clone .other.0]",
                              "f [abi:cxx11]", "f1", "", "f ()", "f (.other)"})
@@ -75,8 +77,11 @@ TEST_CASE("function names: what is numbered in each build") {
     CHECK(without_numbers("core::fmt::write::h0123456789abcdef") == "core::fmt::write");
     CHECK(without_numbers("a[0123456789abcdef]::b::{closure#1}") == "a::b::{closure}");
     CHECK(without_numbers("{anonymous}::f[abi:cxx11](int)") == "(anonymous namespace)::f(int)");
-    CHECK(without_numbers("main.main.func1.2") == "main.main.func.2");
-    for (const char* name : {"f", "", "h0123456789abcdef", "a::h0123", "a[3]", "f#1", "[abi:"})
+    CHECK(without_numbers("main.main.func1.2") == "main.main.func");
+    CHECK(without_numbers("fmt.60") == "fmt");
+    CHECK(without_numbers("f [clone ._omp_fn.1]") == "f [clone ._omp_fn]");
+    for (const char* name :
+         {"f", "", "h0123456789abcdef", "a::h0123", "a[3]", "f#1", "[abi:", ".5", "f.5x", "f."})
         CHECK(without_numbers(name) == name);
 }
 
@@ -159,6 +164,26 @@ TEST_CASE("function matching: files") {
     CHECK(files.of("b.c", "h") == "c.c:h was b.c:h");
     CHECK(files.of("b.c", "i") == "b.c:i");
     CHECK(files.of("b.c", "j") == "b.c:j");
+    // Two checkouts, of which the second has a file more.
+    Matched checkouts({{"/1/b/io.c", "init"}, {"/1/c/io.c", "init"}},
+                      {{"/2/a/io.c", "init"}, {"/2/b/io.c", "init"}, {"/2/c/io.c", "init"}});
+    CHECK(checkouts.of("/1/b/io.c", "init") == "/2/b/io.c:init was /1/b/io.c:init");
+    CHECK(checkouts.of("/1/c/io.c", "init") == "/2/c/io.c:init was /1/c/io.c:init");
+    CHECK(checkouts.of("/2/a/io.c", "init") == "/2/a/io.c:init");
+    // The path decides even if another file has more functions of the same names.
+    Matched more({{"/1/b/io.c", "init"}, {"/1/b/io.c", "stop"}},
+                 {{"/2/a/io.c", "init"}, {"/2/a/io.c", "stop"}, {"/2/b/io.c", "init"}});
+    CHECK(more.of("/1/b/io.c", "init") == "/2/b/io.c:init was /1/b/io.c:init");
+    CHECK(more.of("/2/a/io.c", "init") == "/2/a/io.c:init");
+    // Nothing tells which of the new files is the old one.
+    Matched open({{"old/io.c", "init"}}, {{"a/io.c", "init"}, {"b/io.c", "init"}});
+    for (const char* file : {"old/io.c", "a/io.c", "b/io.c"})
+        CHECK(open.of(file, "init") == std::string(file) + ":init");
+    // Functions that have moved between files that both profiles have.
+    Matched moved({{"/b/io.c", "f"}, {"/c/io.c", "f"}, {"/x/b/io.c", "g"}, {"/x/c/io.c", "g"}},
+                  {{"/b/io.c", "g"}, {"/c/io.c", "g"}, {"/x/b/io.c", "f"}, {"/x/c/io.c", "f"}});
+    CHECK(moved.of("/b/io.c", "f") == "/x/b/io.c:f was /b/io.c:f");
+    CHECK(moved.of("/x/c/io.c", "g") == "/c/io.c:g was /x/c/io.c:g");
     // Debug information has come or gone.
     Matched unknown({{"a.h", "f"}, {"a.c", "f"}, {"a.c", "???"}}, {{"???", "f"}, {"???", "???"}});
     CHECK(unknown.of("a.h", "f") == "a.c:f");

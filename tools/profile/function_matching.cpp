@@ -20,8 +20,67 @@ std::uint64_t pair_of(std::uint32_t high, std::uint32_t low) {
     return std::uint64_t{high} << 32 | low;
 }
 
-std::string_view base_name(std::string_view path) {
-    return path.substr(path.rfind('/') + 1);
+// The last parts of a path, with what is between them; empty if it has fewer.
+std::string_view last_parts(std::string_view path, std::size_t parts) {
+    std::size_t begin = path.size();
+    for (; parts > 0; --parts) {
+        const std::size_t slash =
+            begin == 0 ? std::string_view::npos : path.find_last_of("/\\", begin - 1);
+        if (slash == std::string_view::npos) return parts == 1 && begin > 0 ? path : "";
+        begin = slash;
+    }
+    return path.substr(begin + 1);
+}
+
+std::size_t count_parts(std::string_view path) {
+    return 1 + static_cast<std::size_t>(std::count_if(
+                   path.begin(), path.end(), [](char c) { return c == '/' || c == '\\'; }));
+}
+
+// How many last parts two paths have in common.
+std::size_t common_parts(std::string_view a, std::string_view b) {
+    std::size_t count = 0;
+    while (true) {
+        const std::string_view end = last_parts(a, count + 1);
+        if (end.empty() || end != last_parts(b, count + 1)) return count;
+        ++count;
+    }
+}
+
+// Pairs of indices of paths, each path in one pair at most: those with the most last parts in
+// common first, `least` at least. A path that has several equally good partners has none.
+using IndexPairs = std::vector<std::pair<std::size_t, std::size_t>>;
+IndexPairs pair_by_ends(const std::vector<std::string_view>& gone,
+                        const std::vector<std::string_view>& come, std::size_t least) {
+    // Deeper ones are not told apart; no compiler's are.
+    constexpr std::size_t kMostParts = 64;
+    std::size_t parts = 0;
+    for (const auto* paths : {&gone, &come})
+        for (const std::string_view path : *paths) parts = std::max(parts, count_parts(path));
+    std::vector<bool> gone_done(gone.size()), come_done(come.size());
+    IndexPairs pairs;
+    for (parts = std::min(parts, kMostParts); parts >= least; --parts) {
+        struct Partners {
+            std::vector<std::size_t> gone, come;
+        };
+        std::map<std::string_view, Partners> by_end;
+        for (std::size_t i = 0; i < gone.size(); ++i)
+            if (const std::string_view end = last_parts(gone[i], parts);
+                !gone_done[i] && !end.empty())
+                by_end[end].gone.push_back(i);
+        for (std::size_t i = 0; i < come.size(); ++i)
+            if (const std::string_view end = last_parts(come[i], parts);
+                !come_done[i] && !end.empty())
+                by_end[end].come.push_back(i);
+        for (const auto& entry : by_end) {
+            const auto& [from, to] = entry.second;
+            if (from.empty() || to.empty()) continue;
+            if (from.size() == 1 && to.size() == 1) pairs.emplace_back(from[0], to[0]);
+            for (const std::size_t i : from) gone_done[i] = true;
+            for (const std::size_t i : to) come_done[i] = true;
+        }
+    }
+    return pairs;
 }
 
 }  // namespace
@@ -122,7 +181,9 @@ void FunctionMatching::match() {
     name_groups();
 }
 
-// Of files that only one profile has, those that have the most names in common are one.
+// Of files that only one profile has, those are one that have a name in common and the same folder
+// and name, as in two checkouts of one source; of the others, those that have the most names in
+// common.
 void FunctionMatching::rename_files() {
     renamed_.resize(files_.size());
     std::iota(renamed_.begin(), renamed_.end(), Strings::Id{0});
@@ -149,27 +210,63 @@ void FunctionMatching::rename_files() {
             for (const Strings::Id to : come) ++votes[{from, to}];
     }
     struct Renaming {
-        std::size_t votes;
-        bool same_base;
+        std::size_t votes, common;
         Strings::Id from, to;
+        std::pair<std::size_t, std::size_t> rank() const { return {votes, common}; }
     };
+    std::set<Strings::Id> done;
+    for (const auto& [from, to] : files_with_same_ends(names_in, is_old)) {
+        done.insert({from, to});
+        renamed_[from] = to;
+    }
     std::vector<Renaming> all;
     for (const auto& [files, count] : votes) {
         const auto [from, to] = files;
-        const bool same_base = base_name(files_[from]) == base_name(files_[to]);
-        if (same_base || 2 * count >= std::min(names_in[from].size(), names_in[to].size()))
-            all.push_back({count, same_base, from, to});
+        if (done.contains(from) || done.contains(to)) continue;
+        const std::size_t common = common_parts(files_[from], files_[to]);
+        if (common != 0 || 2 * count >= std::min(names_in[from].size(), names_in[to].size()))
+            all.push_back({count, common, from, to});
     }
-    std::sort(all.begin(), all.end(), [&](const Renaming& a, const Renaming& b) {
-        return std::make_tuple(b.votes, b.same_base, files_[a.from], files_[a.to]) <
-               std::make_tuple(a.votes, a.same_base, files_[b.from], files_[b.to]);
-    });
-    std::set<Strings::Id> done;
-    for (const Renaming& each : all) {
-        if (done.contains(each.from) || done.contains(each.to)) continue;
-        done.insert({each.from, each.to});
-        renamed_[each.from] = each.to;
+    std::sort(all.begin(), all.end(),
+              [](const Renaming& a, const Renaming& b) { return a.rank() > b.rank(); });
+    for (std::size_t i = 0, end = 0; i < all.size(); i = end) {
+        std::map<Strings::Id, std::size_t> choices;
+        for (end = i; end < all.size() && all[end].rank() == all[i].rank(); ++end) {
+            if (done.contains(all[end].from) || done.contains(all[end].to)) continue;
+            ++choices[all[end].from];
+            ++choices[all[end].to];
+        }
+        for (std::size_t each = i; each < end; ++each) {
+            const auto [from, to] = std::pair(all[each].from, all[each].to);
+            const bool is_clear = choices.contains(from) && choices.contains(to) &&
+                                  choices[from] == 1 && choices[to] == 1;
+            if (is_clear && !done.contains(from) && !done.contains(to)) renamed_[from] = to;
+        }
+        // A file with several equally good partners has none.
+        for (const auto& choice : choices) done.insert(choice.first);
     }
+}
+
+std::vector<std::pair<Strings::Id, Strings::Id>> FunctionMatching::files_with_same_ends(
+    const std::map<Strings::Id, std::set<Strings::Id>>& names_in,
+    const std::vector<bool>& is_old) const {
+    std::vector<Strings::Id> gone, come;
+    std::vector<std::string_view> gone_paths, come_paths;
+    for (const auto& entry : names_in) {
+        const Strings::Id file = entry.first;
+        (is_old[file] ? gone : come).push_back(file);
+        (is_old[file] ? gone_paths : come_paths).push_back(files_[file]);
+    }
+    constexpr std::size_t kFolderAndName = 2;
+    std::vector<std::pair<Strings::Id, Strings::Id>> same;
+    for (const auto& [from, to] : pair_by_ends(gone_paths, come_paths, kFolderAndName)) {
+        const std::set<Strings::Id>&old_names = names_in.at(gone[from]),
+              &new_names = names_in.at(come[to]);
+        if (std::any_of(old_names.begin(), old_names.end(),
+                        [&](Strings::Id name) { return new_names.contains(name); }))
+            same.emplace_back(gone[from], come[to]);
+    }
+    return same;
 }
 
 void FunctionMatching::match_family(const Group& family) {
@@ -227,10 +324,22 @@ void FunctionMatching::match_moved(const Group& gone, const Group& come) {
     all.insert(all.end(), come.begin(), come.end());
     if ((gone.size() == 1 && come.size() == 1) || std::any_of(all.begin(), all.end(), is_unknown))
         return join(all);
-    std::map<std::string_view, Group> by_base;
-    for (const std::uint32_t each : all)
-        by_base[base_name(files_[entries_[each].file])].push_back(each);
-    for (const auto& entry : by_base) join_one_sided(entry.second);
+    std::map<std::string_view, Group> gone_in, come_in;  // by file
+    for (const std::uint32_t each : gone) gone_in[files_[entries_[each].file]].push_back(each);
+    for (const std::uint32_t each : come) come_in[files_[entries_[each].file]].push_back(each);
+    const auto paths_of = [](const std::map<std::string_view, Group>& groups) {
+        std::vector<std::string_view> paths;
+        for (const auto& entry : groups) paths.push_back(entry.first);
+        return paths;
+    };
+    const std::vector<std::string_view> old_paths = paths_of(gone_in),
+                                        new_paths = paths_of(come_in);
+    for (const auto& [from, to] : pair_by_ends(old_paths, new_paths, 1)) {
+        Group both = gone_in[old_paths[from]];
+        const Group& now = come_in[new_paths[to]];
+        both.insert(both.end(), now.begin(), now.end());
+        join(both);
+    }
 }
 
 // --- What they are called

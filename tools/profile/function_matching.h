@@ -4,9 +4,12 @@
 #include "tools/profile/strings.h"
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace assay {
@@ -20,9 +23,10 @@ enum class Side : std::uint8_t { kOld, kNew };
 //   - inlined copies, which have no parameters in their names, and the function that has them;
 //   - what one profile has no longer and the other has not had before, if only parameters differ,
 //     or else only arguments of templates;
-//   - the same in another file: one that has become another one, judging by what is in it, or one
-//     that is unknown, or if no other function of that name has moved.
-// Several that cannot be told apart are added up.
+//   - the same in another file: one that has become another one, judging by its path's end and by
+//     what is in it; or one that is unknown; or if no other function of that name has moved, or
+//     none from or to a file whose path ends alike.
+// Several in one file that cannot be told apart are added up. Files that cannot are not one.
 class FunctionMatching {
   public:
     struct Place {
@@ -65,6 +69,10 @@ class FunctionMatching {
     bool has_parameters(std::uint32_t function) const;
 
     void rename_files();
+    // Of files with these names, of which only one profile has each: an old one and its new one.
+    std::vector<std::pair<Strings::Id, Strings::Id>> files_with_same_ends(
+        const std::map<Strings::Id, std::set<Strings::Id>>& names_in,
+        const std::vector<bool>& is_old) const;
     void match_family(const Group& family);
     void join_copies(const Group& roots);
     void match_across_files();

@@ -8,8 +8,12 @@ namespace {
 
 // How long the last suffix of a clone is, with its number; 0 if there is none.
 std::size_t suffix_length(std::string_view name) {
-    constexpr std::array<std::string_view, 6> kSuffixes{".constprop", ".isra",     ".part",
-                                                        ".cold",      ".lto_priv", ".llvm"};
+    // GCC's, then LLVM's. `.__part` and `.eh` are sections of basic blocks, `.__uniq` is the hash
+    // of a file.
+    constexpr std::array<std::string_view, 15> kSuffixes{
+        ".constprop", ".isra", ".part",   ".cold",     ".lto_priv",
+        ".clone",     ".llvm", ".__part", ".eh",       ".__uniq",
+        ".argprom",   ".warm", ".hot",    ".unlikely", ".specialized"};
     std::string_view rest = name.substr(0, name.find_last_not_of("0123456789") + 1);
     if (rest.size() == name.size())
         rest = name;
@@ -24,6 +28,28 @@ std::string_view without_bare_clones(std::string_view name) {
     for (std::size_t length = suffix_length(name); length != 0; length = suffix_length(name))
         name.remove_suffix(length);
     return name;
+}
+
+// Only numbers, as LLVM tells local functions of one name apart: ".60".
+bool is_bare_number(std::string_view suffix) {
+    return suffix.size() > 1 && suffix[0] == '.' &&
+           suffix.find_first_not_of("0123456789", 1) == std::string_view::npos;
+}
+
+// Whether the text that a demangler puts in brackets only tells clones of a function apart.
+bool is_clone_list(std::string_view text) {
+    while (!text.empty()) {
+        if (is_bare_number(text)) return true;
+        const std::string_view rest = text.substr(0, text.size() - suffix_length(text));
+        if (rest.size() != text.size()) {
+            text = rest;
+            continue;
+        }
+        const std::size_t dot = text.rfind('.');
+        if (dot == std::string_view::npos || !is_bare_number(text.substr(dot))) return false;
+        text = text.substr(0, dot);
+    }
+    return true;
 }
 
 constexpr std::string_view kUnnamedNamespace = "(anonymous namespace)";
@@ -87,6 +113,11 @@ Numbered numbered_part(std::string_view before, std::string_view text) {
             const std::size_t digits = digits_at(text.substr(each.size()));
             return {each.size() + digits, each};
         }
+    if (text.starts_with('.')) {
+        const std::size_t length = 1 + digits_at(text.substr(1));
+        const bool is_at_end = length == text.size() || text.substr(length) == "]";
+        if (length > 1 && is_at_end && !before.empty()) return {length, ""};
+    }
     if (text.starts_with('#')) {
         const std::size_t digits = digits_at(text.substr(1));
         if (digits != 0 && text.substr(1 + digits).starts_with('}')) return {1 + digits, ""};
@@ -205,7 +236,7 @@ std::string_view without_clones(std::string_view name) {
             if (open == std::string_view::npos) continue;
             std::string_view clones = left.substr(open + form.open.size());
             clones.remove_suffix(1);
-            if (clones.empty() || !without_bare_clones(clones).empty()) continue;
+            if (clones.empty() || !is_clone_list(clones)) continue;
             left = left.substr(0, open);
             again = true;
         }
