@@ -78,7 +78,7 @@ def terminal_text(leader: int) -> str:
 PACKAGES = {"bzip2": "bzip2", "callgrind_annotate": "valgrind", "cg_annotate": "valgrind",
             "cg_diff": "valgrind", "cg_merge": "valgrind", "cmake": "cmake", "fish": "fish",
             "g++": "g++", "gcc": "gcc", "gdb": "gdb", "git": "git", "go": "golang-go",
-            "groff": "groff", "make": "make", "man": "man-db", "meson": "meson",
+            "groff": "groff", "less": "less", "make": "make", "man": "man-db", "meson": "meson",
             "mpicc": "libopenmpi-dev", "mpirun": "openmpi-bin", "node": "nodejs",
             "objcopy": "binutils", "pgrep": "procps", "pkg-config": "pkg-config",
             "qemu-x86_64": "qemu-user", "sqlite3": "sqlite3", "strace": "strace",

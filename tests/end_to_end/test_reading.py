@@ -283,6 +283,12 @@ class Shown(unittest.TestCase):
         left = self.on_terminal("annotate", self.out, PAGER="head -n 2")
         self.assertEqual(left.split(), ["-" * 80, "--", "Profile"])
 
+    @needs("less")
+    def test_less_shows_colours_whatever_its_options(self):
+        for options in ("-j10 -F -X -E", "EX", ""):
+            text = self.on_terminal("annotate", self.out, LESS=options, PAGER="less -E")
+            self.assertNotIn("ESC", text, options)
+
     def test_pager_that_cannot_run(self):
         for lines in (199, 50_000):  # the latter are more than a pipe holds
             self.write_profile(lines)

@@ -71,7 +71,9 @@ void Output::start_pager() {
     std::fflush(nullptr);
     pager_ = fork();
     if (pager_ == 0) {
-        setenv("LESS", "FRSX", 0);
+        // What the user chose stays; colours need -R in any case.
+        const char* const options = std::getenv("LESS");
+        setenv("LESS", options == nullptr ? "FRSX" : ("-R " + std::string(options)).c_str(), 1);
         dup2(ends[0], STDIN_FILENO);
         execl("/bin/sh", "sh", "-c", pager, nullptr);
         _exit(127);
