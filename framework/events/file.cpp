@@ -297,7 +297,10 @@ void read_file(const std::string& path, const Consumer& consumer) {
 
 bool can_be_read_again(const std::string& path) {
     std::error_code error;
-    return path != "-" && std::filesystem::is_regular_file(path, error);
+    const std::filesystem::file_type type = std::filesystem::status(path, error).type();
+    return path != "-" && type != std::filesystem::file_type::fifo &&
+           type != std::filesystem::file_type::character &&
+           type != std::filesystem::file_type::socket;
 }
 
 std::string beginning_of_file(const std::string& path, std::size_t size) {

@@ -56,7 +56,8 @@ void remove_incomplete_files_on_signals();
 // The name - is standard input.
 void read_file(const std::string& path, const Consumer& consumer);
 
-// Unlike standard input, or a pipe.
+// False for standard input, a pipe or a device. True also if opening will fail, which is the better
+// reason to give.
 bool can_be_read_again(const std::string& path);
 
 // At most `size` bytes from the beginning of a file, decompressed.

@@ -464,6 +464,29 @@ class Shown(unittest.TestCase):
             result = run([ASSAY, *command, *files, files[1]], timeout=120)
             self.assertEqual(result.returncode, 0, result.stderr)
 
+    def test_sums_of_two_builds_say_so(self):
+        paths = []
+        for build in ("00aa", "00bb", "00bb"):
+            paths.append(self.folder / f"build{len(paths)}")
+            paths[-1].write_text("cmd: a\nevents: Ir\nfl=#! version 1\n"
+                                 f"fl=#! object 0 /a build-id={build}\nfl=a.c\nfn=f\n1 5\nsummary: 5\n")
+        said = "/a is there in 2 builds (00aa and 00bb); their counts are added up by line"
+        for words in (["merge"], ["export", "--format=csv"], ["report", "-o", self.folder / "page"]):
+            result = run([ASSAY, *words, *paths])
+            self.assertEqual((result.returncode, result.stderr.count("\n")), (0, 1), result.stderr)
+            self.assertIn(said, result.stderr)
+            self.assertEqual(run([ASSAY, *words, *paths[1:]]).stderr, "")
+        self.assertIn(said, run([ASSAY, "annotate", *paths]).stdout)
+        self.assertNotIn("builds", run([ASSAY, "annotate", "--diff", *paths[:2]]).stdout)
+
+    def test_missing_files_are_called_missing(self):
+        none = self.folder / "none"
+        for words in (["annotate"], ["annotate", "--calls"], ["annotate", "--tree"], ["annotate", "--by=rank"],
+                      ["diff", "--by=thread", self.out], ["merge"], ["merge", "--by=rank"]):
+            result = run([ASSAY, *words, none])
+            self.assertEqual(result.returncode, support.failure_status(words))
+            self.assertEqual(result.stderr, f"assay: cannot open '{none}': No such file or directory\n")
+
     def test_pipe(self):
         """A profile that can be read only once."""
         content = self.out.read_text()
