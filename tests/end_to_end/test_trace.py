@@ -307,6 +307,15 @@ class Exchanged(Traces):
         found = self.replay(self.imported("din", path, "--reference-bytes=8"))
         self.assertEqual((found["Ir"], found["Dr"], found["Dw"], found["D1mr"]), (3, 2, 1, 1))
 
+    def test_escape_records_are_left_out(self):
+        path, made = self.shared / "escape.din", self.shared / "escape.trace"
+        path.write_text("2 400000\n0 1000\n3 0\n4 0\n1 1008\n")
+        result = trace("--import=din", "-o", made, path)
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("left out 2 escape records", result.stderr)
+        found = self.replay(made)
+        self.assertEqual((found["Ir"], found["Dr"], found["Dw"]), (1, 1, 1))
+
     def test_memref(self):
         path = self.export("memref")
         rows = list(csv.DictReader(io.StringIO(path.read_text())))

@@ -4,6 +4,7 @@
 #include "framework/events/file.h"
 #include "framework/events/line_cutter.h"
 #include "framework/support/error.h"
+#include "framework/support/log.h"
 #include "framework/support/text.h"
 #include "tools/trace/lengths.h"
 
@@ -130,7 +131,8 @@ void read_lackey(const Import& import, TraceMaker& maker) {
 
 namespace {
 
-// --- Dinero's. What stands behind the address is a comment.
+// --- Dinero's. What stands behind the address is a comment. Escape records, of unknown accesses
+// (3) and of flushes of the cache (4), are no references.
 
 struct DinLine {
     char label;
@@ -146,11 +148,11 @@ std::optional<DinLine> din_line(std::string_view line) {
     skip_blanks(rest);
     if (rest.starts_with("0x") || rest.starts_with("0X")) rest.remove_prefix(2);
     const std::optional<std::uint64_t> address = take_number(rest, 16);
-    if (label < '0' || label > '2' || !separated || !address ||
+    if (label < '0' || label > '4' || !separated || !address ||
         (!rest.empty() && rest.front() != ' ' && rest.front() != '\t'))
         throw Error(
-            fmt::format("'{}' is no line of din: a label (0 read, 1 write, 2 fetch) and a "
-                        "hexadecimal address",
+            fmt::format("'{}' is no line of din: a label (0 read, 1 write, 2 fetch, 3 and 4 "
+                        "escape) and a hexadecimal address",
                         shown(line)));
     return DinLine{label, *address};
 }
@@ -167,10 +169,13 @@ void read_din(const Import& import, TraceMaker& maker) {
         last = line->address;
     });
     PendingInstruction pending(maker);
+    std::uint64_t escapes = 0;
     for_each_line(import.file, [&](std::string_view text) {
         const std::optional<DinLine> line = din_line(text);
         if (!line) return;
-        if (line->label == '2')
+        if (line->label > '2')
+            ++escapes;
+        else if (line->label == '2')
             pending.begin(line->address, lengths.of(line->address, 1));
         else
             pending.refer({line->address, static_cast<std::uint16_t>(import.reference_bytes),
@@ -178,6 +183,11 @@ void read_din(const Import& import, TraceMaker& maker) {
                                                                         : TRACE_SITE_WRITE)});
     });
     pending.flush();
+    if (escapes != 0)
+        log::remark(
+            fmt::format("{}: left out {} escape record{} (labels 3 and 4): a trace has no "
+                        "unknown accesses and no flushes",
+                        import.file, escapes, escapes == 1 ? "" : "s"));
 }
 
 }  // namespace assay::tracing
