@@ -14,20 +14,22 @@ void BlockVectorParser::feed(std::string_view block) {
 }
 
 void BlockVectorParser::finish() {
-    if (state_ != State::kLineStart && state_ != State::kComment)
+    if (state_ != State::kLineStart && state_ != State::kOther)
         fail("the file ends within an interval");
+    if (has_others_ && !has_intervals_)
+        fail("no line begins with T, as intervals do: not a file of block vectors");
 }
 
 void BlockVectorParser::take(char c) {
     switch (state_) {
         case State::kLineStart:
             if (c == '\n' || is_blank(c)) return;
-            if (c != '#' && c != 'T')
-                fail("an interval begins with T, a remark with #: not a file of block vectors");
             has_pairs_ = false;
-            state_ = c == '#' ? State::kComment : State::kBetween;
+            has_intervals_ |= c == 'T';
+            has_others_ |= c != 'T' && c != '#';
+            state_ = c == 'T' ? State::kBetween : State::kOther;
             return;
-        case State::kComment:
+        case State::kOther:
             if (c == '\n') state_ = State::kLineStart;
             return;
         case State::kBetween:

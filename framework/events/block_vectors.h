@@ -34,7 +34,7 @@ class BlockVectorParser {
     void finish();
 
   private:
-    enum class State : std::uint8_t { kLineStart, kComment, kBetween, kBlock, kCount };
+    enum class State : std::uint8_t { kLineStart, kOther, kBetween, kBlock, kCount };
 
     void take(char c);
     void take_digit(char c);
@@ -47,7 +47,7 @@ class BlockVectorParser {
     State state_ = State::kLineStart;
     std::uint64_t line_ = 1;
     std::uint64_t number_ = 0;
-    bool has_digits_ = false, has_pairs_ = false;
+    bool has_digits_ = false, has_pairs_ = false, has_intervals_ = false, has_others_ = false;
     std::uint32_t block_ = 0;
 };
 

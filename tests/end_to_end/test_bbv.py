@@ -366,7 +366,7 @@ class SimPoint(Files):
 
     def test_other_files_are_refused(self):
         file = self.folder / "bb"
-        for content, why in (("events: Ir\n", "1: an interval begins with T"),
+        for content, why in (("events: Ir\n", "2: no line begins with T"),
                              ("T:1:10   \nT:1:1", "2: the file ends within an interval"),
                              ("# Thread 1\n", " no intervals")):
             file.write_text(content)

@@ -66,11 +66,13 @@ TEST_CASE("block vectors are read as exp-bbv writes them") {
     // As other writers of the format do.
     CHECK(parse("T:1:20 :2:13\nT :3:7 \n") == wanted);
     CHECK(parse("T:1:20:2:13\r\nT:3:7\r\n") == wanted);
+    CHECK(parse("I: 0\nC: sum:dummy Command:./a\nT:1:20 :2:13\nM: f 1\nS: 100 main\nT:3:7 \n"
+                "\nSliceSize: 50\n") == wanted);
     CHECK(parse("T:1:2 :1:3 \n") == std::vector<Vector>{{{1, 5}}});
 }
 
 TEST_CASE("what is no file of block vectors is refused, with the line") {
-    CHECK(refusal("T:1:2 \nS:1:2 \n").starts_with("bb:2: an interval begins with T"));
+    CHECK(refusal("S:1:2 \n").starts_with("bb:2: no line begins with T"));
     CHECK(refusal("T\n") == "bb:1: an interval without blocks");
     CHECK(refusal("T:0:2 \n") == "bb:1: a block's number is from 1 to 2^32-1");
     CHECK(refusal("T:4294967296:2 \n") == "bb:1: a block's number is from 1 to 2^32-1");

@@ -4,7 +4,9 @@
 #include "framework/events/file.h"
 #include "framework/events/lexical.h"
 #include "framework/events/line_cutter.h"
+#include "framework/events/reader.h"
 #include "framework/support/error.h"
+#include "framework/support/text.h"
 
 #include <fmt/format.h>  // format_to: clang finds none in the library
 #include <charconv>
@@ -12,6 +14,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -156,14 +159,13 @@ bool begins_as_block_vectors(const std::string& path) {
     if (!events::can_be_read_again(path)) return false;
     constexpr std::size_t kEnough = 4096;
     const std::string beginning = events::beginning_of_file(path, kEnough);
-    std::string_view text = beginning;
-    if (text.starts_with("# callgrind")) return false;
-    while (text.starts_with('#') || text.starts_with('\n')) {
-        const std::size_t end = text.find('\n');
-        if (end == std::string_view::npos) return true;  // a long comment, or nothing else
-        text.remove_prefix(end + 1);
+    if (beginning.empty() || events::begins_as_events_file(path)) return false;
+    bool only_remarks = true;
+    for (const std::string& line : split(beginning, '\n')) {
+        if (line.starts_with("T:") || line.starts_with("T ")) return true;
+        only_remarks &= line.empty() || line.starts_with('#');
     }
-    return text.starts_with('T') || (text.empty() && !beginning.empty());
+    return only_remarks;
 }
 
 void merge_block_vectors(const BlockVectorFiles& files) {
