@@ -53,6 +53,29 @@ TEST_CASE("source finder: a file is what its path behind links says") {
     CHECK(SourceFinder({}, {}).find(secret, SourceFinder::By::kUser).status == Status::kFound);
 }
 
+TEST_CASE("source finder: folders that have moved, with .. and backslashes in names") {
+    const TemporaryFolder folder;
+    std::filesystem::create_directories(folder.file("here/net"));
+    const std::string source = folder.write("here/net/io.c", "int a;\n"),
+                      here = folder.file("here");
+    const auto found = [&](const std::string& name, const SourceOptions& options) {
+        const SourceFinder::Source source = SourceFinder(options, {}).find(name);
+        return source.status == Status::kFound ? source.path.string() : "";
+    };
+    const auto moved = [&](const char* from) { return SourceOptions{{}, {{from, here}}, {}}; };
+    CHECK(found("/ci/build/../net/io.c", moved("/ci")) == source);
+    CHECK(found("/ci/build/../net/io.c", moved("/ci/build/..")) == source);
+    CHECK(found("/ci/net/io.c", moved("/ci/none/../")) == source);
+    CHECK(found("/ci/net/io.c", moved("/ci/")) == source);
+    CHECK(found("/cities/net/io.c", moved("/ci")).empty());
+    // The folder in front of .. is gone.
+    CHECK(found(here + "/build/../net/io.c", {}) == source);
+    CHECK(found("C:\\work\\net\\io.c", moved("C:\\work")) == source);
+    CHECK(found("C:\\work\\net\\io.c", moved("C:\\work\\")) == source);
+    CHECK(found("C:\\work\\b\\..\\net/io.c", moved("C:/work")) == source);
+    CHECK(found("C:\\work\\net\\io.c", SourceOptions{{here}, {}, {}}) == source);
+}
+
 TEST_CASE("source finder: what is no file is not opened, the kernel's files are no sources") {
     const TemporaryFolder folder;
     REQUIRE(mkfifo(folder.file("fifo.c").c_str(), 0600) == 0);

@@ -161,8 +161,9 @@ bool glob_matches(const std::string& pattern, std::string_view name) {
 
 bool glob_matches_path(const std::string& pattern, std::string_view path) {
     if (glob_matches(pattern, path)) return true;
-    for (std::size_t slash = path.find('/'); slash != std::string_view::npos;
-         slash = path.find('/', slash + 1))
+    constexpr const char* kSlashes = "/\\";  // those of Windows too
+    for (std::size_t slash = path.find_first_of(kSlashes); slash != std::string_view::npos;
+         slash = path.find_first_of(kSlashes, slash + 1))
         if (glob_matches(pattern, path.substr(slash + 1))) return true;
     return false;
 }

@@ -44,7 +44,7 @@ std::string_view unit_of(const events::Event& event, std::string_view otherwise)
 
 std::string source_position(std::string_view file, std::uint32_t line) {
     if (file == kUnknown) return {};
-    file.remove_prefix(std::min(file.rfind('/') + 1, file.size()));
+    file.remove_prefix(std::min(file.find_last_of("/\\") + 1, file.size()));
     return std::string(file) + ":" + (line == 0 ? "?" : std::to_string(line));
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -73,18 +74,48 @@ bool anybody_may_read(const fs::path& path) {
     return !error && (permissions & fs::perms::others_read) != fs::perms::none;
 }
 
+// As compilers for Windows write it, with backslashes.
+std::string with_slashes(std::string path) {
+    std::replace(path.begin(), path.end(), '\\', '/');
+    return path;
+}
+
+// What follows the folder in the path; none if the path is not below it.
+std::optional<std::string> rest_below(const std::string& path, std::string_view folder) {
+    if (folder.ends_with('/')) folder.remove_suffix(1);
+    if (!path.starts_with(folder)) return {};
+    const std::string rest = path.substr(folder.size());
+    if (!rest.empty() && !rest.starts_with('/')) return {};
+    return rest;
+}
+
+// A name, and what else it can be a name of: without "..", because the folder in front of that may
+// be gone; with slashes.
+std::vector<std::string> spellings(const std::string& name) {
+    std::vector<std::string> all = {name, fs::path(name).lexically_normal()};
+    const std::string slashes = with_slashes(name);
+    all.push_back(slashes);
+    all.push_back(fs::path(slashes).lexically_normal());
+    std::vector<std::string> different;
+    for (std::string& each : all)
+        if (std::find(different.begin(), different.end(), each) == different.end())
+            different.push_back(std::move(each));
+    return different;
+}
+
 // With each folder that fits, or as it is if none does.
 std::vector<std::string> moved_names(const std::string& name,
                                      const std::vector<MovedFolder>& moved) {
     std::vector<std::string> names;
-    for (const MovedFolder& folder : moved) {
-        if (!name.starts_with(folder.from)) continue;
-        const std::string rest = name.substr(folder.from.size());
-        if (folder.from.ends_with('/') || rest.empty() || rest.starts_with('/'))
-            names.push_back(folder.to + rest);
-    }
-    if (names.empty()) names.push_back(name);
-    return names;
+    for (const MovedFolder& folder : moved)
+        for (const std::string& spelling : spellings(name))
+            for (const std::string& from : spellings(folder.from))
+                if (const std::optional<std::string> rest = rest_below(spelling, from)) {
+                    const std::string_view to = folder.to;
+                    names.push_back(std::string(to.substr(0, to.size() - to.ends_with('/'))) +
+                                    *rest);
+                }
+    return names.empty() ? spellings(name) : names;
 }
 
 }  // namespace
@@ -128,7 +159,7 @@ SourceFinder::Source SourceFinder::find(const std::string& name, By by) {
 std::vector<fs::path> SourceFinder::candidates(const std::string& name) const {
     std::vector<fs::path> paths;
     for (std::string& now : moved_names(name, options_.moved)) paths.emplace_back(std::move(now));
-    const fs::path relative = fs::path(name).relative_path();
+    const fs::path relative = fs::path(with_slashes(name)).relative_path();
     for (const std::string& folder : options_.include_dirs)
         for (auto first = relative.begin(); first != relative.end(); ++first) {
             fs::path path = folder;

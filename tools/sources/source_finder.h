@@ -61,8 +61,8 @@ class SourceFinder {
     // Who names the file: what the user names may be shown.
     enum class By : std::uint8_t { kProfile, kUser };
     // As it was named when it was compiled, with the first moved folder replaced that fits and has
-    // it; or below a folder of the user's. There, the name may have lost leading folders, because
-    // sources move as whole trees.
+    // it, also without "..", and with slashes for backslashes; or below a folder of the user's.
+    // There, the name may have lost leading folders, because sources move as whole trees.
     Source find(const std::string& name, By by = By::kProfile);
 
   private:
