@@ -579,6 +579,10 @@ class Inputs(unittest.TestCase):
                            for i in range(1, depth + 1))
         path.write_text("desc: a\ncmd: ./deep\nevents: Ir\nfl=#! version 1\nfl=#! event Ir\n"
                         f"fl=#! object 0 /deep\nfl=a\nfn=f\n1 {depth}\n{contexts}"
+        self.assertEqual(export("pprof", "-o", folder / "out.pb.gz", path).returncode, 0)
+        texts = [value.decode() for number, value in fields(gzip.decompress(
+            (folder / "out.pb.gz").read_bytes())) if number == 6]
+        self.assertIn('a,"b\\xff.c', texts)
                         f"summary: {depth}\n")
         lines = export("folded", path).stdout.splitlines()
         for last in (1, half, 2 * half, 2 * half + 1, 1000, depth):

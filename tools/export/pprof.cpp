@@ -2,6 +2,7 @@
 // field numbers the constants here are. All fields of the outermost message are repeated ones, or
 // stand alone, so that they can be written as they come, in any order.
 #include "framework/support/error.h"
+#include "framework/support/text.h"
 #include "tools/export/export.h"
 #include "tools/export/line_counts.h"
 #include "tools/export/protobuf_writer.h"
@@ -99,7 +100,8 @@ class PprofDocument {
         const auto [entry, is_new] = texts_.try_emplace(std::string(text), texts_.size());
         if (is_new) {
             ProtobufMessage outer;
-            outer.bytes(kStringTable, text);
+            // Readers refuse a message with a text that is not UTF-8.
+            outer.bytes(kStringTable, printable(text));
             sink_.write(outer.encoded());
         }
         return entry->second;
