@@ -2,10 +2,12 @@
 
 #include "framework/events/callgrind_parser.h"
 #include "framework/events/file.h"
+#include "framework/events/formula.h"
 #include "framework/support/error.h"
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace assay::events {
 
@@ -67,12 +69,129 @@ class AnyParser {
     bool is_callgrind_ = false;
 };
 
-}  // namespace
+// Passes on the events that were chosen.
+class EventSelector final : public Handler {
+  public:
+    EventSelector(Handler& handler, const EventChoice& choice)
+        : handler_(handler), choice_(choice) {}
 
-FileSummary read_events(const std::string& path, Handler& handler, Accept accept) {
+    std::span<const std::uint64_t> chosen(std::span<const std::uint64_t> counts) {
+        if (columns_.empty()) return counts;
+        for (std::size_t i = 0; i < columns_.size(); ++i) chosen_[i] = counts[columns_[i]];
+        return chosen_;
+    }
+    void choose(Header& header) const {
+        if (columns_.empty()) return;
+        const std::vector<Event> all = std::exchange(header.events, {});
+        for (const std::size_t column : columns_) header.events.push_back(all[column]);
+        std::erase_if(header.derived, [&](const Derived& derived) {
+            return !is_computable(derived.formula, header.events);
+        });
+    }
+
+  private:
+    void find_columns(const Header& header) {
+        if (header.events.size() > choice_.names.size() && !choice_.leaves_out_others) return;
+        std::vector<std::size_t> columns;
+        for (const std::string& name : choice_.names) {
+            const auto found = std::find_if(header.events.begin(), header.events.end(),
+                                            [&](const Event& event) { return event.name == name; });
+            if (found == header.events.end()) return;
+            columns.push_back(static_cast<std::size_t>(found - header.events.begin()));
+        }
+        columns_ = std::move(columns);
+        chosen_.resize(columns_.size());
+    }
+
+    void start(const Header& header) override {
+        find_columns(header);
+        Header selected = header;
+        choose(selected);
+        handler_.start(selected);
+    }
+    void turns_into_difference() override { handler_.turns_into_difference(); }
+    void location(const Location& location) override { handler_.location(location); }
+    void line(std::uint32_t line, std::span<const std::uint64_t> counts) override {
+        handler_.line(line, chosen(counts));
+    }
+    void instruction(const Instruction& at, std::span<const std::uint64_t> counts) override {
+        handler_.instruction(at, chosen(counts));
+    }
+    void values(const Instruction& at, const Hotlist& list) override { handler_.values(at, list); }
+    void site(const Site& site) override { handler_.site(site); }
+    void line_sites(std::uint32_t site, std::uint64_t count) override {
+        handler_.line_sites(site, count);
+    }
+    void instruction_sites(std::uint32_t site, std::uint64_t count) override {
+        handler_.instruction_sites(site, count);
+    }
+    void group(const Group& group) override { handler_.group(group); }
+    void linkage(std::string_view function, std::string_view name) override {
+        handler_.linkage(function, name);
+    }
+    void counts_of(std::uint32_t group, std::uint32_t line,
+                   std::span<const std::uint64_t> counts) override {
+        handler_.counts_of(group, line, chosen(counts));
+    }
+    void stack(const Stack& stack, std::span<const std::uint64_t> counts) override {
+        handler_.stack(stack, chosen(counts));
+    }
+    void object(const Object& object) override { handler_.object(object); }
+    void call(const Call& call, std::span<const std::uint64_t> counts) override {
+        handler_.call(call, chosen(counts));
+    }
+
+    Handler& handler_;
+    const EventChoice choice_;
+    std::vector<std::size_t> columns_;  // empty: all
+    std::vector<std::uint64_t> chosen_;
+};
+
+// Ends the reading when the head has been read.
+struct HeadRead {};
+
+class HeadReader final : public Handler {
+  public:
+    Header header;
+
+  private:
+    void start(const Header& head) override {
+        header = head;
+        throw HeadRead();
+    }
+};
+
+FileSummary read_all_events(const std::string& path, Handler& handler, Accept accept) {
     AnyParser parser(path, handler, accept);
     read_file(path, [&parser](std::string_view block) { parser.feed(block); });
     return parser.finish();
+}
+
+}  // namespace
+
+EventChoice choice_of(std::span<const Event> events) {
+    EventChoice choice;
+    for (const Event& event : events) choice.names.push_back(event.name);
+    return choice;
+}
+
+FileSummary read_events(const std::string& path, Handler& handler, Accept accept,
+                        const EventChoice& choice) {
+    if (choice.names.empty()) return read_all_events(path, handler, accept);
+    EventSelector selector(handler, choice);
+    FileSummary summary = read_all_events(path, selector, accept);
+    selector.choose(summary.header);
+    const std::span<const std::uint64_t> totals = selector.chosen(summary.totals);
+    return {std::move(summary.header), {totals.begin(), totals.end()}};
+}
+
+Header read_header(const std::string& path) {
+    HeadReader reader;
+    try {
+        read_all_events(path, reader, Accept::kDifferences);
+    } catch (const HeadRead&) {
+    }
+    return reader.header;
 }
 
 bool begins_as_events_file(const std::string& path) {

@@ -103,6 +103,48 @@ class Limits(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertIn("cut: limits are for the counts of whole runs", result.stderr)
 
+    def test_events_that_both_have(self):
+        self.new.write_text("cmd: ./prog\nevents: Dr Bc Ir\nfl=/src/a.c\nfn=f\n1 100 7 1200\n"
+                            "fl=/src/b.c\nfn=h\n1 0 0 1\nsummary: 100 7 1201\n")
+        result = self.diff()
+        self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 1))
+        self.assertIn("(Dr Bc Ir)", result.stderr)
+        shown = self.diff("--show=Ir", "--json")
+        self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+        document = json.loads(shown.stdout)
+        changed = {each["function"]: (each["old"], each["new"]) for each in document["functions"]}
+        self.assertEqual((changed["f"], changed["g"]), (([1000], [1200]), ([500], [0])))
+        self.assertIn("left out: Bc\n", self.diff("--sort=Dr").stdout)
+        self.assertEqual(self.diff("--fail-on=Ir@f:+20%").returncode, 0)
+        self.assertEqual(self.diff("--fail-on=Ir@f:+19%").returncode, 1)
+        self.assertEqual(self.diff("--fail-on=Dr:+0").returncode, 0)
+        for word in ("--show=Ir,Bc", "--sort=Bc", "--fail-on=Bc:+1"):
+            result = self.diff(word)
+            self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 1), word)
+            self.assertIn(f"{self.old} has no event 'Bc'", result.stderr)
+        # The same events in another order are the same events.
+        self.new.write_text("cmd: ./prog\nevents: Dr Ir\nfl=/src/a.c\nfn=f\n1 9 1200\nsummary: 9 1200\n")
+        for command in ("annotate", "merge", "diff", "report"):
+            words = ["-o", self.folder / "page"] if command == "report" else []
+            result = run([ASSAY, command, *words, self.old, self.new])
+            self.assertEqual((result.returncode, result.stderr), (0, ""), command)
+        self.assertIn("\nsummary: 2800 119\n", run([ASSAY, "merge", self.old, self.new]).stdout)
+        for command in (["annotate", "--diff"], ["export", "--format=folded", "--diff"]):
+            self.assertEqual(run([ASSAY, *command, self.old, self.new]).returncode, 0, command)
+
+    def test_events_differ_beside_contexts(self):
+        """Both sides share the columns of stacks."""
+        stack = "fl=#! stack 1 in=0 jumped=0 f {}\n"
+        head = "cmd: x\nevents: {}\nfl=#! version 1\nfl=a.c\nfn=f\n1 {}\n"
+        self.old.write_text(head.format("Ir", "5") + stack.format("5") + "summary: 5\n")
+        many = " ".join(["5"] * 60)
+        self.new.write_text(head.format(" ".join(f"E{i}" for i in range(59)) + " Ir", many) +
+                            stack.format(many) + f"summary: {many}\n")
+        for form in ("text", "json", "markdown", "html"):
+            result = self.diff(f"--format={form}")
+            self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 1), form)
+            self.assertEqual(self.diff(f"--format={form}", "--show=Ir").returncode, 0)
+
     def test_groups(self):
         old = (DATA / "groups.events").read_text()
         group = re.search(r"fl=#! group (\d+) object in=0 table ", old)[1]

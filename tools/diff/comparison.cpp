@@ -45,22 +45,60 @@ Comparison::Comparison(const Options& options, std::vector<std::string> old_path
       before_(options.file_names, options.function_names),
       after_(options.file_names, options.function_names),
       breakdown_(options.file_names, options.function_names) {
+    choose_events(options);
     const auto read = [&](Side side, const std::vector<std::string>& paths,
                           FunctionProfile& profile) {
         breakdown_.begin(side);
+        profile.choose_events(events_);
         profile.pass_on(breakdown_);
         for (const std::string& path : paths) profile.add_file(path);
         check_profile(profile, paths.front());
     };
     read(Side::kOld, old_paths_, before_);
+    // Both sides share the columns of the breakdown.
+    if (events_.names.empty()) events_ = events::choice_of(header().events);
+    after_.require_events_of(before_);
     read(Side::kNew, new_paths_, after_);
-    events::check_same_events(after_.header(), new_paths_.front(), before_.header(),
-                              old_paths_.front());
     changes_ = changes_of(before_, after_, options.match);
     breakdown_.match(changes_.functions, options.match);
-    if (!options.by.empty()) groups_ = group_changes(options.by, old_paths_, new_paths_);
+    if (!options.by.empty()) groups_ = group_changes(options.by, events_, old_paths_, new_paths_);
     choose_columns(options);
     check(options);
+}
+
+// Files that cannot be read twice must have the same events.
+void Comparison::choose_events(const Options& options) {
+    std::vector<std::pair<std::string, std::string>> named;  // option, event
+    for (const std::string& event : options.show) named.emplace_back("--show", event);
+    for (const SortEvent& event : options.sort) named.emplace_back("--sort", event.name);
+    for (const Limit& limit : options.limits) named.emplace_back("--fail-on", limit.event);
+    std::vector<std::string> paths = old_paths_;
+    paths.insert(paths.end(), new_paths_.begin(), new_paths_.end());
+    if (named.empty() || !std::all_of(paths.begin(), paths.end(), events::can_be_read_again))
+        return;
+    std::vector<std::vector<std::string>> all;
+    for (const std::string& path : paths)
+        all.push_back(events::choice_of(events::read_header(path).events).names);
+    const auto has = [](const std::vector<std::string>& names, const std::string& name) {
+        return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    for (const std::vector<std::string>& names : all)
+        for (const std::string& name : names) {
+            const auto without = std::find_if(
+                all.begin(), all.end(), [&](const auto& others) { return !has(others, name); });
+            if (without == all.end()) {
+                if (!has(events_.names, name)) events_.names.push_back(name);
+                continue;
+            }
+            if (has(left_out_, name)) continue;
+            left_out_.push_back(name);
+            for (const auto& [option, event] : named)
+                if (event == name)
+                    throw Error(fmt::format(
+                        "{}={}: {} has no event '{}'; name events that both sides have", option,
+                        name, paths[static_cast<std::size_t>(without - all.begin())], name));
+        }
+    events_.leaves_out_others = true;
 }
 
 void Comparison::choose_columns(const Options& options) {
@@ -138,7 +176,7 @@ std::vector<Subject> Comparison::subjects(const Limit& limit) {
         return found;
     }
     const auto [groups, is_new] = other_groups_.try_emplace(limit.kind);
-    if (is_new) groups->second = group_changes(limit.kind, old_paths_, new_paths_);
+    if (is_new) groups->second = group_changes(limit.kind, events_, old_paths_, new_paths_);
     for (const Change& change : groups->second.rows)
         if (glob_matches(limit.pattern, change.function))
             found.push_back({std::string(change.function), change.before, change.after});
@@ -177,7 +215,7 @@ std::vector<Subject> Comparison::binaries(const std::string& pattern) {
                 throw Error(fmt::format(
                     "{} cannot be read twice, as binaries are: write it to a file first",
                     path == "-" ? "standard input" : path));
-            const InstructionProfile profile(path);
+            const InstructionProfile profile(path, events_);
             for (const InstructionProfile::Row& row : profile.rows()) {
                 const std::string& object = profile.header().objects[row.object].path;
                 if (glob_matches_path(pattern, object))
@@ -208,6 +246,10 @@ std::vector<std::string> Comparison::warnings() const {
     for (const FunctionProfile* profile : {&before_, &after_})
         for (const std::string& reason : profile->incomplete())
             warnings.push_back("INCOMPLETE, not the counts of a whole run: " + reason);
+    if (!left_out_.empty())
+        warnings.push_back(
+            fmt::format("Warning: events that only some of the files have are left out: {}",
+                        join(left_out_, ", ")));
     if (old_paths_.size() != new_paths_.size())
         warnings.push_back(fmt::format(
             "Warning: {} of OLD {} compared with {} of NEW", runs_text(old_paths_.size()),

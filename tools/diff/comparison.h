@@ -18,7 +18,7 @@ namespace assay::diff {
 class Comparison {
   public:
     // The files of each side are added up. Throws Error if one cannot be read, or if their events
-    // differ.
+    // differ; where the options name events, those that all files have are compared.
     Comparison(const Options& options, std::vector<std::string> old_paths,
                std::vector<std::string> new_paths);
 
@@ -55,6 +55,7 @@ class Comparison {
     std::vector<std::string> warnings() const;
 
   private:
+    void choose_events(const Options& options);
     void choose_columns(const Options& options);
     void check(const Options& options);
     std::vector<Subject> subjects(const Limit& limit);
@@ -63,6 +64,8 @@ class Comparison {
     Counts keep(const std::vector<std::uint64_t>& counts);
 
     std::vector<std::string> old_paths_, new_paths_;
+    events::EventChoice events_;
+    std::vector<std::string> left_out_;  // events that some of the files do not have
     FunctionProfile before_, after_;
     Breakdown breakdown_;
     Changes changes_;

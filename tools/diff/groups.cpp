@@ -54,9 +54,12 @@ void read(const std::string& kind, std::span<const std::string> paths, GroupProf
 
 }  // namespace
 
-GroupChanges group_changes(const std::string& kind, std::span<const std::string> old_paths,
+GroupChanges group_changes(const std::string& kind, const events::EventChoice& choice,
+                           std::span<const std::string> old_paths,
                            std::span<const std::string> new_paths) {
     GroupProfile before, after;
+    before.choose_events(choice);
+    after.choose_events(choice);
     read(kind, old_paths, before);
     read(kind, new_paths, after);
     const std::size_t columns = before.totals().size();

@@ -1,6 +1,7 @@
 // Whose counts changed from one profile to another: data objects, types, members, threads.
 #pragma once
 
+#include "framework/events/reader.h"
 #include "tools/diff/changes.h"
 
 #include <deque>
@@ -18,7 +19,8 @@ struct GroupChanges {
     std::deque<std::vector<std::uint64_t>> counts;
 };
 // Throws Error if one of the sides has none of the kind, or cannot be read twice.
-GroupChanges group_changes(const std::string& kind, std::span<const std::string> old_paths,
+GroupChanges group_changes(const std::string& kind, const events::EventChoice& choice,
+                           std::span<const std::string> old_paths,
                            std::span<const std::string> new_paths);
 
 }  // namespace assay::diff

@@ -16,28 +16,9 @@ namespace fs = std::filesystem;
 namespace assay::diff {
 namespace {
 
-// Ends the reading when the head is read.
-struct Enough {};
-
-class CommandReader final : public events::Handler {
-  public:
-    std::string command;
-
-  private:
-    void start(const events::Header& header) override {
-        command = header.command;
-        throw Enough();
-    }
-};
-
 // The folder that a program is in is another one for each version.
 std::string command_of(const Options& options, const std::string& path) {
-    CommandReader reader;
-    try {
-        events::read_events(path, reader, events::Accept::kDifferences);
-    } catch (const Enough&) {
-    }
-    const std::string& command = reader.command;
+    const std::string command = events::read_header(path).command;
     const std::size_t end = std::min(command.find(' '), command.size());
     const std::size_t slash = command.rfind('/', end);
     const std::string name =

@@ -192,6 +192,7 @@ int export_main(int argc, char** argv) {
         for (const std::string& path : profile_files({names.front()}).paths) old.add_file(path);
         old.finish();
         names.erase(names.begin());
+        profile.choose_events(events::choice_of(old.events()));
     }
     const ProfileFiles files = profile_files(names);
     for (const std::string& path : files.paths) profile.add_file(path);

@@ -41,7 +41,8 @@ void FunctionProfile::add_file(const std::string& path, Sign sign) {
     sign_ = sign;
     const bool can_be_read_again = events::can_be_read_again(path);
     all_details_ = !can_be_read_again;
-    events::FileSummary read = events::read_events(path, *this, events::Accept::kDifferences);
+    events::FileSummary read =
+        events::read_events(path, *this, events::Accept::kDifferences, choice_);
     add_totals(path, read.totals);
     read_.push_back({path, sign, std::move(read.totals), can_be_read_again});
 }
@@ -54,25 +55,33 @@ void FunctionProfile::read_details(const Details& details) {
         if (!file.can_be_read_again) continue;
         path_ = file.path;
         sign_ = file.sign;
-        if (events::read_events(path_, *this, events::Accept::kDifferences).totals != file.totals)
+        if (events::read_events(path_, *this, events::Accept::kDifferences, choice_).totals !=
+            file.totals)
             throw Error(fmt::format("{} was changed while it was being read", path_));
     }
 }
 
 void FunctionProfile::start(const events::Header& header) {
     if (second_reading_) return heads_.read_again(header);
-    if (beside_) beside_->start(header);
     heads_.add(path_, header);
-    if (header_.events.empty()) return start_first(header);
-    check_events(header);
-    compare_descriptions(header.descriptions);
+    if (header_.events.empty()) {
+        start_first(header);
+    } else {
+        check_events(header);
+        compare_descriptions(header.descriptions);
+    }
+    if (beside_) beside_->start(header);
 }
 
 void FunctionProfile::start_first(const events::Header& header) {
     if (header.difference && sign_ == Sign::kSubtract)
         throw Error(fmt::format(
             "{} is a difference; only profiles can be compared, see assay diff -o", path_));
+    if (same_events_as_ != nullptr)
+        events::check_same_events(header, path_, same_events_as_->header_,
+                                  same_events_as_->first_path_);
     header_ = header;
+    if (choice_.names.empty()) choice_ = events::choice_of(header.events);
     of_differences_ = header.difference;
     first_path_ = path_;
     descriptions_ = header.descriptions;

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace assay {
@@ -47,6 +48,10 @@ class FunctionProfile final : public events::Handler {
     // Has `beside`, which must outlive the reading, receive what is read of the files that are
     // added, too, but for instructions and objects; the counts of a line with the sign of its file.
     void pass_on(events::Handler& beside) { beside_ = &beside; }
+    // Before the first file.
+    void choose_events(events::EventChoice choice) { choice_ = std::move(choice); }
+    // Before the first file. The other profile must outlive the reading.
+    void require_events_of(const FunctionProfile& other) { same_events_as_ = &other; }
     enum class Sign : std::uint8_t { kAdd, kSubtract };
     // Throws Error if the file is malformed, or if its events are not those of the others.
     void add_file(const std::string& path, Sign sign = Sign::kAdd);
@@ -134,6 +139,8 @@ class FunctionProfile final : public events::Handler {
 
     std::vector<Replacement> file_replacements_, function_replacements_;
     events::Handler* beside_ = nullptr;
+    const FunctionProfile* same_events_as_ = nullptr;
+    events::EventChoice choice_;     // after the first file: its events
     std::string path_, first_path_;  // of the file being read, and of the first
     Sign sign_ = Sign::kAdd;
     bool of_differences_ = false;  // the files themselves

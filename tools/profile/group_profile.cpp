@@ -51,7 +51,7 @@ void GroupProfile::add_file(const std::string& path, const WholeOf& whole) {
     contexts_.assign(1, {});
     read_lines_.clear();
     alike_.clear();
-    events::read_events(path, *this);
+    events::read_events(path, *this, events::Accept::kProfiles, choice_);
     std::vector<std::uint32_t> indices;
     for (const events::Group& group : read_)
         indices.push_back(index_of(group, group.parent == 0 ? kNone : indices[group.parent - 1]));
@@ -66,6 +66,7 @@ void GroupProfile::start(const events::Header& header) {
     binaries_ = header.objects;
     if (totals_.empty()) {
         header_ = header;
+        if (choice_.names.empty()) choice_ = events::choice_of(header.events);
         totals_.resize(header.events.size());
     } else {
         events::check_same_events(header, path_, header_, first_path_);

@@ -55,6 +55,8 @@ class GroupProfile final : public events::Handler {
     };
     using WholeOf =
         std::function<Whole(const events::Header& header, const std::vector<events::Group>& own)>;
+    // Before the first file.
+    void choose_events(events::EventChoice choice) { choice_ = std::move(choice); }
     // Throws Error if the file is malformed, if its events are not those of the others, or if it
     // has more than any program has. `whole` is called with the file's header and own groups.
     void add_file(const std::string& path, const WholeOf& whole = {});
@@ -100,6 +102,7 @@ class GroupProfile final : public events::Handler {
     void add_kind(const std::string& kind);
 
     std::string path_, first_path_;
+    events::EventChoice choice_;           // after the first file: its events
     events::Header header_, file_header_;  // of the first file, and of the one being read
     std::vector<std::uint64_t> totals_;
     Strings strings_;

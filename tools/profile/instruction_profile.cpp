@@ -19,8 +19,8 @@ constexpr auto kByPlace = [](const auto& a, const auto& b) { return place(a) < p
 
 }  // namespace
 
-InstructionProfile::InstructionProfile(const std::string& path) {
-    totals_ = events::read_events(path, *this).totals;
+InstructionProfile::InstructionProfile(const std::string& path, const events::EventChoice& choice) {
+    totals_ = events::read_events(path, *this, events::Accept::kProfiles, choice).totals;
     if (rows_.empty())
         throw Error(
             fmt::format("{} has no counts of instructions: profile with --dump-instr=yes", path));

@@ -24,7 +24,7 @@ class InstructionProfile final : public events::Handler {
     };
 
     // Throws Error if the file is malformed, or has no counts of instructions.
-    explicit InstructionProfile(const std::string& path);
+    explicit InstructionProfile(const std::string& path, const events::EventChoice& choice = {});
 
     const events::Header& header() const { return header_; }
     Counts totals() const { return totals_; }

@@ -80,7 +80,8 @@ std::span<const Row> rows_of(const std::vector<Row>& rows, const std::vector<std
 
 void WholeProfile::add_file(const std::string& path) {
     path_ = path;
-    const events::FileSummary read = events::read_events(path, *this);
+    const events::FileSummary read =
+        events::read_events(path, *this, events::Accept::kProfiles, choice_);
     paths_.push_back(path);
     totals_.resize(read.totals.size());
     for (std::size_t i = 0; i < totals_.size(); ++i)
@@ -93,6 +94,7 @@ void WholeProfile::add_file(const std::string& path) {
 void WholeProfile::start(const events::Header& header) {
     if (paths_.empty()) {
         header_ = header;
+        if (choice_.names.empty()) choice_ = events::choice_of(header.events);
         counts_.set_columns(header.events.size());
         const std::vector<std::uint64_t> zero(header.events.size());
         contexts_[0].row = counts_.append(zero);

@@ -81,6 +81,8 @@ class WholeProfile final : public events::Handler {
     void check_same_events(const WholeProfile& other) const;
 
     const std::vector<std::string>& paths() const { return paths_; }
+    // Before the first file.
+    void choose_events(events::EventChoice choice) { choice_ = std::move(choice); }
     const std::vector<std::string>& commands() const { return heads_.commands(); }
     // What makes a file incomplete, with its name.
     const std::vector<std::string>& incomplete() const { return heads_.incomplete(); }
@@ -199,6 +201,7 @@ class WholeProfile final : public events::Handler {
     std::vector<Line> lines_by_site_;  // empty if they are no others than lines_
     std::vector<Instruction> instructions_;
     std::size_t next_line_ = 0, next_instruction_ = 0;  // whose sites may follow
+    events::EventChoice choice_;  // after the first file: its events
     std::vector<Values> values_;
     std::size_t rows_when_compacted_ = 0, rows_since_ = 0;
     bool contexts_came_again_ = false;  // since then

@@ -218,6 +218,7 @@ int report_main(int argc, char** argv) {
     profile.finish();
     if (difference) {
         for (const std::string& path : profile_files({options->old_profile}).paths)
+        old.choose_events(events::choice_of(profile.events()));
             old.add_file(path);
         old.finish();
         profile.check_same_events(old);
