@@ -2,6 +2,7 @@
 
 #include "framework/events/file.h"
 #include "framework/support/error.h"
+#include "framework/support/log.h"
 #include "framework/support/text.h"
 #include "tools/command_line/command_line.h"
 #include "tools/profile/profile_files.h"
@@ -191,8 +192,8 @@ int export_main(int argc, char** argv) {
     if (options->difference) {
         for (const std::string& path : profile_files({names.front()}).paths) old.add_file(path);
         old.finish();
-        names.erase(names.begin());
         profile.choose_events(events::choice_of(old.events()));
+        names.erase(names.begin());
     }
     const ProfileFiles files = profile_files(names);
     for (const std::string& path : files.paths) profile.add_file(path);
@@ -204,6 +205,7 @@ int export_main(int argc, char** argv) {
         selection.groups = &groups;
     }
     if (options->difference) profile.check_same_events(old);
+    if (const std::string builds = profile.mixed_builds(); !builds.empty()) log::remark(builds);
     Sink sink(options->output, options->format->binary ? Compress::kGzip : Compress::kByName);
     if (options->difference)
         write_folded_difference(old, selection, sink);

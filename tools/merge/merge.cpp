@@ -146,6 +146,8 @@ int merge_main(int argc, char** argv) {
             fmt::format("{} series are left out: an events file has at most {}; merge fewer "
                         "files for them",
                         profile.series_left_out(), events::kMostSeries));
+    if (const std::string builds = profile.mixed_builds(); !builds.empty())
+        log::remark(builds + "; assay diff compares builds");
     write_events_file(profile, read_groups(profile, files, arguments.by), arguments.out);
     return 0;
 }

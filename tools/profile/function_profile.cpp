@@ -45,6 +45,12 @@ void FunctionProfile::add_file(const std::string& path, Sign sign) {
         events::read_events(path, *this, events::Accept::kDifferences, choice_);
     add_totals(path, read.totals);
     read_.push_back({path, sign, std::move(read.totals), can_be_read_again});
+    // A difference is mostly one of two builds.
+    if (header_.difference || says_builds_) return;
+    if (std::string builds = heads_.mixed_builds(); !builds.empty()) {
+        differences_.push_back(std::move(builds));
+        says_builds_ = true;
+    }
 }
 
 void FunctionProfile::read_details(const Details& details) {

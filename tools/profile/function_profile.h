@@ -148,6 +148,7 @@ class FunctionProfile final : public events::Handler {
     events::Header header_;
     Descriptions descriptions_;
     std::vector<std::string> differences_;
+    bool says_builds_ = false;
     std::vector<std::uint64_t> totals_;
 
     Strings files_, names_;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include "framework/events/header.h"
+#include "framework/support/text.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -44,6 +46,22 @@ class Heads {
     // With the name of the file.
     const std::vector<std::string>& incomplete() const { return incomplete_; }
     const std::vector<events::Object>& objects() const { return objects_; }
+    // Which object is there in several builds, whose lines are added up as if they were the same;
+    // empty if none is.
+    std::string mixed_builds() const {
+        constexpr std::size_t kShownDigits = 12;
+        std::map<std::string, std::vector<std::string>> builds;  // by path
+        for (const events::Object& object : objects_)
+            if (!object.build_id.empty())
+                builds[object.path].push_back(object.build_id.substr(0, kShownDigits));
+        std::erase_if(builds, [](const auto& each) { return each.second.size() < 2; });
+        if (builds.empty()) return {};
+        const auto& [path, ids] = *builds.begin();
+        const std::string others =
+            builds.size() == 1 ? "" : fmt::format(", as {} others are", builds.size() - 1);
+        return fmt::format("{} is there in {} builds ({}){}; their counts are added up by line",
+                           path, ids.size(), join(ids, " and "), others);
+    }
 
   private:
     std::vector<std::string> commands_, incomplete_;

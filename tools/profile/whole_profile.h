@@ -98,6 +98,8 @@ class WholeProfile final : public events::Handler {
     const std::vector<events::Series>& series() const { return series_.series(); }
     // How many more there are than an events file has.
     std::size_t series_left_out() const { return series_.left_out(); }
+    // See Heads.
+    std::string mixed_builds() const { return heads_.mixed_builds(); }
 
     const Strings& strings() const { return strings_; }
     std::string_view text(Strings::Id id) const { return strings_[id]; }

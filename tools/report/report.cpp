@@ -216,9 +216,10 @@ int report_main(int argc, char** argv) {
     WholeProfile profile, old;
     for (const std::string& path : files.paths) profile.add_file(path);
     profile.finish();
+    if (const std::string builds = profile.mixed_builds(); !builds.empty()) log::remark(builds);
     if (difference) {
-        for (const std::string& path : profile_files({options->old_profile}).paths)
         old.choose_events(events::choice_of(profile.events()));
+        for (const std::string& path : profile_files({options->old_profile}).paths)
             old.add_file(path);
         old.finish();
         profile.check_same_events(old);
