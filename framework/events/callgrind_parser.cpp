@@ -47,10 +47,16 @@ std::string with_products(std::string_view text) {
     return out;
 }
 
+// Functions of one name in files that are unknown are told apart by their objects.
+std::string file_or_object(const std::string& file, const std::string& object) {
+    const bool is_known = file != kUnknown || object.empty() || object == kUnknown;
+    return is_known ? file : "[" + object + "]";
+}
+
 }  // namespace
 
-CallgrindParser::CallgrindParser(std::string path, Handler& handler)
-    : path_(std::move(path)), handler_(handler) {}
+CallgrindParser::CallgrindParser(std::string path, Handler& handler, Accept accept)
+    : path_(std::move(path)), handler_(handler), accept_(accept) {}
 
 void CallgrindParser::feed(std::string_view block) {
     if (lines_.feed(block, [this](std::string_view line) { parse_line(line); })) return;
@@ -182,9 +188,7 @@ void CallgrindParser::parse_totals(std::string_view text) {
     behind_totals_ = true;
     parse_counts(text);
     if (!stated_totals_) stated_totals_.emplace(totals_.size());
-    for (std::size_t i = 0; i < counts_.size(); ++i)
-        if (__builtin_add_overflow((*stated_totals_)[i], counts_[i], &(*stated_totals_)[i]))
-            fail("the total exceeds 64 bits", text);
+    for (std::size_t i = 0; i < counts_.size(); ++i) add_cost((*stated_totals_)[i], i);
 }
 
 // --- Places
@@ -200,12 +204,13 @@ void CallgrindParser::parse_specification(std::string_view key, std::string_view
         location_changed_ = true;
     } else if (key == "ob") {
         object_ = parse_name(kObject, text);
+        location_changed_ = true;
     } else if (key == "cfn") {
         callee_ = parse_name(kFunction, text);
     } else if (key == "cfi" || key == "cfl") {
         callee_file_ = parse_name(kFile, text);
     } else if (key == "cob") {
-        parse_name(kObject, text);
+        callee_object_ = parse_name(kObject, text);
     } else if (key == "jfi" || key == "jfl") {
         parse_name(kFile, text);
     } else if (key == "jfn") {
@@ -296,9 +301,46 @@ void CallgrindParser::parse_counts(std::string_view text) {
     std::size_t count = 0;
     for (text = skip_blanks(text); !text.empty(); text = skip_blanks(text)) {
         if (count == counts_.size()) fail("more costs than events", text);
-        counts_[count++] = parse_number(take_bare_word(text));
+        counts_[count++] = parse_cost(take_bare_word(text));
     }
     std::fill(counts_.begin() + static_cast<std::ptrdiff_t>(count), counts_.end(), 0);
+}
+
+// Two's complement, if it is negative.
+std::uint64_t CallgrindParser::parse_cost(std::string_view word) {
+    const bool is_negative = word.starts_with('-');
+    if (is_negative) turn_into_difference(word);
+    const std::uint64_t size = parse_number(word.substr(is_negative ? 1 : 0));
+    if (header_.difference && size >> 63 != 0)
+        fail("negative cost beside one that exceeds 63 bits", word);
+    return is_negative ? 0 - size : size;
+}
+
+void CallgrindParser::turn_into_difference(std::string_view cost) {
+    if (header_.difference) return;
+    if (accept_ == Accept::kProfiles) fail("negative cost: only annotate shows such", cost);
+    const auto is_too_large = [](std::uint64_t value) { return value >> 63 != 0; };
+    for (const auto& counts : {counts_, totals_, stated_totals_.value_or(totals_)})
+        if (std::any_of(counts.begin(), counts.end(), is_too_large))
+            fail("negative cost beside one that exceeds 63 bits", cost);
+    header_.difference = true;
+    handler_.turns_into_difference();
+}
+
+// Adds the cost of this line.
+void CallgrindParser::add_cost(std::uint64_t& total, std::size_t event) const {
+    bool overflow = false;
+    if (header_.difference) {
+        std::int64_t sum = 0;
+        overflow = __builtin_add_overflow(static_cast<std::int64_t>(total),
+                                          static_cast<std::int64_t>(counts_[event]), &sum);
+        total = static_cast<std::uint64_t>(sum);
+    } else {
+        overflow = __builtin_add_overflow(total, counts_[event], &total);
+    }
+    if (overflow)
+        fail("the total of " + excerpt(header_.events[event].name) + " exceeds 64 bits",
+             std::to_string(counts_[event]));
 }
 
 // Decimal, or hexadecimal behind 0x.
@@ -329,26 +371,30 @@ void CallgrindParser::start_body() {
     handler_.start(header_);
 }
 
+void CallgrindParser::pass_location() {
+    if (!std::exchange(location_changed_, false)) return;
+    const std::string file = file_or_object(file_, object_),
+                      function_file = file_or_object(function_file_, object_);
+    handler_.location({file, function_file, function_});
+}
+
 void CallgrindParser::pass_self() {
-    for (std::size_t i = 0; i < totals_.size(); ++i)
-        if (__builtin_add_overflow(totals_[i], counts_[i], &totals_[i]))
-            fail("the total of " + excerpt(header_.events[i].name) + " exceeds 64 bits",
-                 std::to_string(counts_[i]));
+    for (std::size_t i = 0; i < totals_.size(); ++i) add_cost(totals_[i], i);
     const std::uint32_t line = line_number(last_.line);
     const std::uint32_t object = has_instructions_ ? object_index() : 0;
-    if (std::exchange(location_changed_, false))
-        handler_.location({file_, function_file_, function_});
+    pass_location();
     handler_.line(line, counts_);
     if (has_instructions_) handler_.instruction({object, last_.instruction, line}, counts_);
 }
 
 void CallgrindParser::pass_call() {
-    if (std::exchange(location_changed_, false))
-        handler_.location({file_, function_file_, function_});
-    // Where no file of the function called is given, it is the caller's.
-    handler_.call(
-        {line_number(last_.line), callee_file_.empty() ? file_ : callee_file_, callee_, calls_},
-        counts_);
+    pass_location();
+    // Where no file or object of the function called is given, it is the caller's.
+    const std::string callee_file =
+        file_or_object(callee_file_.empty() ? file_ : callee_file_,
+                       callee_object_.empty() ? object_ : callee_object_);
+    handler_.call({line_number(last_.line), callee_file, callee_, calls_}, counts_);
+    callee_object_.clear();
     callee_file_.clear();
     callee_.clear();
 }

@@ -1,6 +1,8 @@
 // Parses a Callgrind profile (Valgrind's manual, "Callgrind Format Specification", version 1) and
 // passes it on as the parser of events files does: self costs as lines, costs of instructions
-// where the file has them, and calls. Jumps are checked and left out. Without input of its own.
+// where the file has them, and calls. Jumps are checked and left out. Code whose file is unknown is
+// in "[OBJECT]". Negative costs, which other writers have, make the profile a difference. Without
+// input of its own.
 //
 // Memory use is bounded by the names in the file, of which kMostNameBytes are accepted.
 #pragma once
@@ -23,7 +25,7 @@ class CallgrindParser {
     static constexpr std::size_t kMostNameBytes = std::size_t{1} << 28;
 
     // The path is for messages: every function throws Error("PATH:LINE: reason (value)").
-    CallgrindParser(std::string path, Handler& handler);
+    CallgrindParser(std::string path, Handler& handler, Accept accept = Accept::kProfiles);
 
     void feed(std::string_view block);
     // The file has ended. Throws if that is too early, or if the totals that it states are not
@@ -60,9 +62,13 @@ class CallgrindParser {
     Positions parse_position_list(std::string_view& rest);
     std::uint64_t parse_position(std::string_view word, std::uint64_t last);
     void parse_counts(std::string_view text);
+    std::uint64_t parse_cost(std::string_view word);
+    void turn_into_difference(std::string_view cost);
+    void add_cost(std::uint64_t& total, std::size_t event) const;
     std::uint64_t parse_number(std::string_view text);
 
     void start_body();
+    void pass_location();
     void pass_self();
     void pass_call();
     std::uint32_t line_number(std::uint64_t line);
@@ -71,6 +77,7 @@ class CallgrindParser {
 
     std::string path_;
     Handler& handler_;
+    Accept accept_;
     LineCutter lines_;
     std::uint64_t line_number_ = 0;
     Header header_;
@@ -82,7 +89,7 @@ class CallgrindParser {
     std::size_t name_bytes_ = 0;
     std::unordered_map<std::string, std::uint32_t> object_indices_;
 
-    std::string object_, file_, function_file_, function_, callee_file_, callee_;
+    std::string object_, file_, function_file_, function_, callee_object_, callee_file_, callee_;
     Costs next_costs_ = Costs::kSelf;
     std::uint64_t calls_ = 0;
     Positions last_;

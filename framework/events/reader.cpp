@@ -33,7 +33,7 @@ bool begins_as_callgrind(std::string_view beginning) {
 class AnyParser {
   public:
     AnyParser(const std::string& path, Handler& handler, Accept accept)
-        : events_(path, handler, accept), callgrind_(path, handler) {}
+        : events_(path, handler, accept), callgrind_(path, handler, accept) {}
 
     void feed(std::string_view block) {
         if (beginning_.size() < kBeginningBytes) {

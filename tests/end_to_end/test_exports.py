@@ -557,6 +557,17 @@ class Inputs(unittest.TestCase):
         self.assertEqual((read.returncode, read.stdout.splitlines()[-1]), (0, "summary: 5"),
                          read.stderr)
 
+    def test_calls_within_a_file_do_not_name_it_again(self):
+        folder = support.temporary_folder(self)
+        path, out = folder / "calls", folder / "out"
+        path.write_text("events: Ir\nfl=a.c\nfn=main\n1 10\ncfn=f\ncalls=3 5\n2 60\n"
+                        "cfi=b.c\ncfn=g\ncalls=1 5\n3 20\nfn=f\n5 60\nfl=b.c\nfn=g\n9 20\n")
+        self.assertEqual(export("callgrind", "-o", out, path).returncode, 0)
+        self.assertEqual(re.findall(r"cfi=.*", out.read_text()), ["cfi=(2) b.c"])
+        again = run([ASSAY, "annotate", "--calls", "--json", out])
+        self.assertEqual(json.loads(again.stdout)["calls"],
+                         json.loads(run([ASSAY, "annotate", "--calls", "--json", path]).stdout)["calls"])
+
     def test_hostile_names(self):
         folder = support.temporary_folder(self)
         path = folder / "hostile"
@@ -568,6 +579,10 @@ class Inputs(unittest.TestCase):
             self.assertIn('f;"</script>\\', str(json.loads(export(form, path).stdout))
                           .replace("\\\\", "\\"))
         self.assertEqual(export("folded", path).stdout.count(";"), 1)
+        self.assertEqual(export("pprof", "-o", folder / "out.pb.gz", path).returncode, 0)
+        texts = [value.decode() for number, value in fields(gzip.decompress(
+            (folder / "out.pb.gz").read_bytes())) if number == 6]
+        self.assertIn('a,"b\\xff.c', texts)
         path.write_text("desc: a\ncmd: ./t\nevents: Ir\nfl=a.c\nfn=f 2.5\n1 5\nfn=2\n3 1\nsummary: 6\n")
         self.assertEqual(export("folded", "--diff", path, path).stdout, "2 1 1\nf_2.5 5 5\n")
 
@@ -579,10 +594,6 @@ class Inputs(unittest.TestCase):
                            for i in range(1, depth + 1))
         path.write_text("desc: a\ncmd: ./deep\nevents: Ir\nfl=#! version 1\nfl=#! event Ir\n"
                         f"fl=#! object 0 /deep\nfl=a\nfn=f\n1 {depth}\n{contexts}"
-        self.assertEqual(export("pprof", "-o", folder / "out.pb.gz", path).returncode, 0)
-        texts = [value.decode() for number, value in fields(gzip.decompress(
-            (folder / "out.pb.gz").read_bytes())) if number == 6]
-        self.assertIn('a,"b\\xff.c', texts)
                         f"summary: {depth}\n")
         lines = export("folded", path).stdout.splitlines()
         for last in (1, half, 2 * half, 2 * half + 1, 1000, depth):

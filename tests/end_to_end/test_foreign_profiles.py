@@ -106,6 +106,57 @@ class Sources(unittest.TestCase):
         self.report(self.profile(huge), stderr=rf"\Aassay: cannot read source file {huge}: it has more than")
 
 
+class Callgrind(unittest.TestCase):
+    """Profiles in Callgrind's format, with calls but without contexts."""
+
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.path = self.folder / "callgrind.out"
+
+    def annotated(self, text, *words):
+        self.path.write_text(text)
+        result = run([ASSAY, "annotate", "--json", *words, self.path])
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return json.loads(result.stdout)
+
+    def calls(self, text):
+        return {each["function"]: (each["inclusive"], each["exclusive"],
+                                   {to["function"]: (to["calls"], to["counts"]) for to in each["callees"]})
+                for each in self.annotated(text, "--calls")["calls"]}
+
+    def test_calls(self):
+        found = self.calls("events: Ir\nfl=a.c\nfn=main\n1 10\ncfn=a\ncalls=3 5\n2 60\n"
+                           "cfn=b\ncalls=1 9\n3 20\nfn=a\n5 60\nfn=b\n9 20\n")
+        self.assertEqual(found, {"main": ([90], [10], {"a": (3, [60]), "b": (1, [20])}),
+                                 "a": ([60], [60], {}), "b": ([20], [20], {})})
+        for words, said in ((["annotate", "--tree"], "use --calls"), (["merge"], "calls are left out"),
+                            (["export", "--format=folded"], "no stacks")):
+            result = run([ASSAY, *words, self.path])
+            self.assertEqual(result.stderr.count("\n"), 1, words)
+            self.assertIn(said, result.stderr)
+
+    def test_recursion(self):
+        # f calls itself; a and b call one another, and main calls a.
+        found = self.calls("events: Ir\nfl=a.c\nfn=main\n1 1\ncfn=f\ncalls=1 5\n1 30\ncfn=a\ncalls=1 5\n"
+                           "2 70\nfn=f\n5 30\ncfn=f\ncalls=4 5\n5 80\nfn=a\n6 40\ncfn=b\ncalls=2 7\n6 60\n"
+                           "fn=b\n7 30\ncfn=a\ncalls=1 6\n7 45\n")
+        self.assertEqual({name: each[0] for name, each in found.items()},
+                         {"main": [101], "a": [70], "f": [30], "b": [30]})
+
+    def test_costs_that_are_given_back(self):
+        text = "events: Time Memory\nfl=a.php\nfn=f\n4 120 4096\nfn=g\n5 30 -4000\n"
+        found = self.annotated(text, "--threshold=0")
+        self.assertEqual({each["function"]: each["counts"] for each in found["functions"]},
+                         {"f": [120, 4096], "g": [30, -4000]})
+
+    def test_objects_of_unknown_files(self):
+        found = self.annotated("events: Ir\nob=/lib/a.so\nfl=???\nfn=0x10\n0 1000\n"
+                               "ob=/lib/b.so\nfn=0x10\n0 300\n")
+        self.assertEqual({each["file"]: each["counts"] for each in found["functions"]},
+                         {"[/lib/a.so]": [1000], "[/lib/b.so]": [300]})
+        self.assertEqual(found["sourcesNotFound"], [])
+
+
 class Bombs(unittest.TestCase):
     """Small compressed files that stand for much."""
 

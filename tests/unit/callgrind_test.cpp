@@ -53,9 +53,10 @@ struct Result {
     std::vector<std::uint64_t> totals;
 };
 
-Result parse(const std::string& text, std::size_t block = 1 << 20) {
+Result parse(const std::string& text, std::size_t block = 1 << 20,
+             Accept accept = Accept::kProfiles) {
     Recorder recorder;
-    CallgrindParser parser("FILE", recorder);
+    CallgrindParser parser("FILE", recorder, accept);
     for (std::size_t at = 0; at < text.size(); at += block)
         parser.feed(std::string_view(text).substr(at, block));
     parser.finish();
@@ -115,6 +116,28 @@ TEST_CASE("callgrind: the examples of its specification") {
     CHECK(described.header.derived[0].formula == "Ir + 10 * Dr");
     CHECK(described.text == "??? ???:f\n1: 2 0\n");
     CHECK(parse("events: A\nfn=(below main)\n1 2\n").text == "??? ???:(below main)\n1: 2\n");
+}
+
+TEST_CASE("callgrind: objects tell functions apart whose files are unknown") {
+    CHECK(parse("events: A\nob=a.so\nfl=???\nfn=f\n1 2\nob=b.so\n1 3\ncfn=g\ncalls=1 0\n1 4\n"
+                "cob=a.so\ncfi=???\ncfn=g\ncalls=1 0\n1 5\ncfi=c.c\ncfn=h\ncalls=1 0\n1 6\n")
+              .text ==
+          "[a.so] [a.so]:f\n1: 2\n[b.so] [b.so]:f\n1: 3\ncall from 1 to [b.so]:g x1: 4\n"
+          "call from 1 to [a.so]:g x1: 5\ncall from 1 to c.c:h x1: 6\n");
+    CHECK(parse("events: A\nob=???\nfn=f\n1 2\n").text == "??? ???:f\n1: 2\n");
+}
+
+TEST_CASE("callgrind: negative costs of other writers") {
+    const std::string text = "events: A B\nfn=f\n1 5 -4000\n2 0 96\ntotals: 5 -3904\n";
+    const Result result = parse(text, 1 << 20, Accept::kDifferences);
+    CHECK(result.header.difference);
+    CHECK(result.totals == std::vector<std::uint64_t>{5, 0 - std::uint64_t{3904}});
+    CHECK(error_of(text) == "FILE:3: negative cost: only annotate shows such (-4000)");
+    for (const char* bad :
+         {"1 - 1\n", "1 --4 1\n", "1 -1 9223372036854775808\n", "1 9223372036854775808 -1\n",
+          "1 -9223372036854775808 1\n", "1 -9223372036854775807\n1 -9\n", "1 -1 2\ntotals: -2 2\n"})
+        CHECK_THROWS_AS(
+            parse(std::string("events: A B\nfn=f\n") + bad, 1 << 20, Accept::kDifferences), Error);
 }
 
 TEST_CASE("callgrind: parts add up") {

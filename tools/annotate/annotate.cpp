@@ -193,9 +193,14 @@ void read_contexts(const Options& options, Counts totals, WholeProfile& profile)
     for (const std::string& path : options.files.paths) profile.add_file(path);
     profile.finish();
     check_unchanged(options, totals, profile.totals());
-    if (!profile.has_contexts())
-        throw Error(fmt::format("{} was measured without contexts: run with --contexts",
-                                join(options.profiles, ", ")));
+    if (profile.has_contexts() || (options.calls && !profile.calls().empty())) return;
+    const std::string files = join(options.profiles, ", ");
+    if (!profile.calls().empty())
+        throw Error(
+            fmt::format("--tree: {} has calls, as Callgrind records them, but no calling "
+                        "contexts: use --calls",
+                        files));
+    throw Error(fmt::format("{} was measured without contexts: run with --contexts", files));
 }
 
 }  // namespace

@@ -164,7 +164,7 @@ void SourceWriter::write_coverage(const SourceChoice& choice) {
     for (const std::uint32_t file : choice.left_out) add_to(left_out, profile_.file_counts(file));
     for (const std::uint32_t file : choice.ambiguous) add_to(ambiguous, profile_.file_counts(file));
     for (std::uint32_t file = 0; file < profile_.files().size(); ++file)
-        if (profile_.files()[file] == kUnknownFile) add_to(nowhere, profile_.file_counts(file));
+        if (is_unknown_file(profile_.files()[file])) add_to(nowhere, profile_.file_counts(file));
     std::vector<std::uint64_t> others(columns_.totals.begin(), columns_.totals.end());
     for (std::size_t i = 0; i < columns; ++i)
         others[i] -= known_[i] + unknown_[i] + unreadable_[i] + not_found[i] + left_out[i] +
@@ -253,7 +253,7 @@ SourceChoice choose_sources(const Options& options, const FunctionProfile& profi
     Chooser chooser(options, profile);
     std::vector<bool> chosen(profile.files().size());
     const auto is_new = [&](std::uint32_t file) {
-        if (chosen[file] || profile.files()[file] == kUnknownFile) return false;
+        if (chosen[file] || is_unknown_file(profile.files()[file])) return false;
         chosen[file] = true;
         return true;
     };

@@ -252,9 +252,14 @@ class CallgrindDocument {
             if (has_instructions_)
                 sink_.write(fmt::format(
                     "cob={}\n", object_names_.reference(object_name(object_of(site.callee)))));
+            // Callgrind writes no cfi= either if the file is the current one. callgrind_annotate
+            // would take the two for different files, because it shortens only the current one's
+            // name.
+            if (site.callee.file != file_)
+                sink_.write(fmt::format(
+                    "cfi={}\n", file_names_.reference(text_of(profile_, site.callee.file))));
             // callgrind_annotate takes the costs of 0 calls for the caller's own.
-            sink_.write(fmt::format("cfi={}\ncfn={}\ncalls={} {}\n",
-                                    file_names_.reference(text_of(profile_, site.callee.file)),
+            sink_.write(fmt::format("cfn={}\ncalls={} {}\n",
                                     function_names_.reference(text_of(profile_, site.callee.name)),
                                     std::max<std::uint64_t>(1, call->second.number),
                                     position(0, 0)));

@@ -206,6 +206,13 @@ int export_main(int argc, char** argv) {
     }
     if (options->difference) profile.check_same_events(old);
     if (const std::string builds = profile.mixed_builds(); !builds.empty()) log::remark(builds);
+    constexpr std::array kOfStacks = {write_pprof, write_firefox, write_speedscope, write_folded};
+    if (!profile.has_contexts() && !profile.calls().empty() &&
+        std::count(kOfStacks.begin(), kOfStacks.end(), options->format->write) != 0)
+        log::remark(
+            fmt::format("{} has calls, but no stacks, as Callgrind records none: each function is "
+                        "exported as a stack of its own",
+                        join(options->profiles, ", ")));
     Sink sink(options->output, options->format->binary ? Compress::kGzip : Compress::kByName);
     if (options->difference)
         write_folded_difference(old, selection, sink);

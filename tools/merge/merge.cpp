@@ -148,6 +148,10 @@ int merge_main(int argc, char** argv) {
                         profile.series_left_out(), events::kMostSeries));
     if (const std::string builds = profile.mixed_builds(); !builds.empty())
         log::remark(builds + "; assay diff compares builds");
+    if (!profile.calls().empty())
+        log::remark(
+            "Callgrind's calls are left out: an events file has calls only in calling contexts; "
+            "use annotate --calls on Callgrind's files");
     write_events_file(profile, read_groups(profile, files, arguments.by), arguments.out);
     return 0;
 }

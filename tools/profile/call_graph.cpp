@@ -211,6 +211,110 @@ class Builder {
     CallGraph graph_;
 };
 
+// From calls that are known without contexts.
+class GraphOfCalls {
+  public:
+    explicit GraphOfCalls(const WholeProfile& profile)
+        : profile_(profile), columns_(profile.events().size()) {}
+
+    CallGraph build() {
+        for (const WholeProfile::Function& function : profile_.functions()) add_function(function);
+        for (const auto& [call, costs] : profile_.calls()) add_call(call, costs);
+        find_cycles();
+        std::map<FunctionKey, std::vector<std::uint64_t>> from_outside;  // of their cycles
+        for (auto& [function, counts] : graph_.functions) counts.inclusive = counts.exclusive;
+        for (const auto& [site, calls] : graph_.calls) {
+            if (cycles_.at(site.caller) == cycles_.at(site.callee)) continue;
+            add_to(graph_.functions[site.caller].inclusive, calls.inclusive);
+            add_to(from_outside[site.callee], calls.inclusive);
+        }
+        for (auto& [function, counts] : graph_.functions) {
+            const auto calls = from_outside.find(function);
+            if (calls == from_outside.end() || !is_in_cycle(function)) continue;
+            for (std::size_t i = 0; i < columns_; ++i)
+                counts.inclusive[i] = std::max(counts.inclusive[i], calls->second[i]);
+        }
+        return std::move(graph_);
+    }
+
+  private:
+    void add_function(const WholeProfile::Function& function) {
+        std::vector<std::uint64_t> row(columns_);
+        for (std::uint32_t place = function.first_place; place < function.end_place; ++place)
+            for (const WholeProfile::Line& line : profile_.lines(place)) {
+                profile_.counts().read(line.row, row);
+                add_to(graph_.functions[{function.file, function.name}].exclusive, row);
+            }
+    }
+
+    void add_call(const WholeProfile::KnownCall& call, const WholeProfile::CallCosts& costs) {
+        const FunctionKey caller = {call.file, call.function},
+                          callee = {call.callee_file, call.callee};
+        for (const FunctionKey& each : {caller, callee})
+            graph_.functions[each].exclusive.resize(columns_);
+        Calls& calls = graph_.calls[{caller, true, 0, 0, call.line, callee}];
+        calls.number += costs.number;
+        add_to(calls.inclusive, costs.inclusive);
+    }
+
+    // Functions that call one another get one number: Tarjan's algorithm, without recursion.
+    void find_cycles() {
+        std::map<FunctionKey, std::vector<FunctionKey>> callees;
+        for (const auto& [site, calls] : graph_.calls) callees[site.caller].push_back(site.callee);
+        struct Visit {
+            FunctionKey function;
+            std::size_t next = 0;
+        };
+        std::map<FunctionKey, std::size_t> order, lowest;
+        std::vector<FunctionKey> open;
+        std::vector<Visit> visits;
+        const auto enter = [&](const FunctionKey& function) {
+            order[function] = lowest[function] = order.size();
+            open.push_back(function);
+            visits.push_back({function});
+        };
+        for (const auto& entry : graph_.functions) {
+            if (!order.contains(entry.first)) enter(entry.first);
+            while (!visits.empty()) {
+                const FunctionKey function = visits.back().function;
+                const std::vector<FunctionKey>& next = callees[function];
+                if (visits.back().next < next.size()) {
+                    const FunctionKey callee = next[visits.back().next++];
+                    if (!order.contains(callee))
+                        enter(callee);
+                    else if (!cycles_.contains(callee))
+                        lowest[function] = std::min(lowest[function], order[callee]);
+                    continue;
+                }
+                visits.pop_back();
+                if (!visits.empty()) {
+                    std::size_t& outer = lowest[visits.back().function];
+                    outer = std::min(outer, lowest[function]);
+                }
+                if (lowest[function] == order[function]) close_cycle(function, open);
+            }
+        }
+    }
+
+    void close_cycle(const FunctionKey& first, std::vector<FunctionKey>& open) {
+        const std::size_t number = sizes_.size();
+        sizes_.push_back(0);
+        for (bool is_last = false; !is_last; open.pop_back()) {
+            is_last = open.back() == first;
+            cycles_[open.back()] = number;
+            ++sizes_[number];
+        }
+    }
+
+    bool is_in_cycle(const FunctionKey& function) const { return sizes_[cycles_.at(function)] > 1; }
+
+    const WholeProfile& profile_;
+    std::size_t columns_;
+    std::map<FunctionKey, std::size_t> cycles_;
+    std::vector<std::size_t> sizes_;  // of cycles: how many functions
+    CallGraph graph_;
+};
+
 }  // namespace
 
 std::string_view text_of(const WholeProfile& profile, Strings::Id id) {
@@ -218,6 +322,7 @@ std::string_view text_of(const WholeProfile& profile, Strings::Id id) {
 }
 
 CallGraph call_graph(const WholeProfile& profile) {
+    if (!profile.has_contexts() && !profile.calls().empty()) return GraphOfCalls(profile).build();
     if (!profile.has_contexts() && !profile.has_sites()) return {};
     return Builder(profile).build();
 }

@@ -1,5 +1,7 @@
 // Calls and functions with what they cost, from the calling contexts of a profile; of events that
-// are not counted by context, from the calls that were inlined.
+// are not counted by context, from the calls that were inlined. Without contexts, from the calls of
+// Callgrind's files: functions that call one another in a circle then have at least the inclusive
+// counts that are given, because nothing tells which calls are within which.
 #pragma once
 
 #include "tools/profile/whole_profile.h"
@@ -69,8 +71,9 @@ struct FunctionCounts {
 
 struct CallGraph {
     std::map<CallSite, Calls> calls;
-    // Of a profile with contexts; without, it is empty. The calls of each function, with those of
-    // kOutsideCaller, which is not in here, make up its inclusive counts.
+    // Of a profile with contexts or known calls; without, it is empty. With contexts, the calls of
+    // each function, with those of kOutsideCaller, which is not in here, make up its inclusive
+    // counts.
     std::map<FunctionKey, FunctionCounts> functions;
 };
 

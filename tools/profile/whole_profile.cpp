@@ -175,6 +175,20 @@ void WholeProfile::instruction(const events::Handler::Instruction& at, Counts co
         {place_, at.line, 0, heads_.object(at.object), at.address, counts_.append(counts)});
 }
 
+void WholeProfile::call(const Call& call, Counts inclusive) {
+    make_room();
+    ++rows_since_;
+    const Place& caller = places_[place_];
+    CallCosts& costs = calls_[{caller.function_file, caller.function, call.line,
+                               strings_.id(call.callee_file), strings_.id(call.callee)}];
+    costs.inclusive.resize(inclusive.size());
+    bool overflow = __builtin_add_overflow(costs.number, call.calls, &costs.number);
+    for (std::size_t i = 0; i < inclusive.size(); ++i)
+        overflow |= __builtin_add_overflow(costs.inclusive[i], inclusive[i], &costs.inclusive[i]);
+    if (overflow)
+        throw Error(fmt::format("{}: the calls of {} exceed 64 bits", path_, call.callee));
+}
+
 void WholeProfile::check_location(std::size_t rows) const {
     if (rows >= kMostRowsOfALocation && sites_may_follow())
         throw Error(fmt::format("{}: {} has more than {} lines of counts, which no function has",
@@ -273,6 +287,8 @@ std::size_t WholeProfile::bytes() const {
            places_.size() * (sizeof(Place) + kNodeBytes) + counts_.bytes() +
            sites_.size() * (sizeof(Site) + kNodeBytes) +
            contexts_.size() * (sizeof(Context) + kNodeBytes) + linkage_names_.size() * kNodeBytes +
+           calls_.size() * (sizeof(KnownCall) + sizeof(CallCosts) + kNodeBytes +
+                            totals_.size() * sizeof(std::uint64_t)) +
            (site_map_.size() + context_map_.size()) * sizeof(std::uint32_t) +
            values_.size() * sizeof(Values) + values * sizeof(events::HotValue);
 }

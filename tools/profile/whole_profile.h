@@ -63,12 +63,26 @@ class WholeProfile final : public events::Handler {
         Strings::Id function;
         CountStore::Row row;
     };
+    // Of a function that is not known to be on any stack: Callgrind's files have calls, but no
+    // contexts.
+    struct KnownCall {
+        Strings::Id file, function;  // the caller's; the file is that of the function
+        std::uint32_t line;          // of the call
+        Strings::Id callee_file, callee;
+        auto operator<=>(const KnownCall&) const = default;
+    };
+    struct CallCosts {
+        std::uint64_t number = 0;
+        std::vector<std::uint64_t> inclusive;
+    };
     struct Values {
         std::uint32_t place, line, object;
         std::uint64_t address;
         events::Hotlist list;
     };
 
+    // Before the first file.
+    void choose_events(events::EventChoice choice) { choice_ = std::move(choice); }
     // Throws Error if the file is malformed, if its events are not those of the others, or if it
     // has more than any program has.
     void add_file(const std::string& path);
@@ -81,11 +95,11 @@ class WholeProfile final : public events::Handler {
     void check_same_events(const WholeProfile& other) const;
 
     const std::vector<std::string>& paths() const { return paths_; }
-    // Before the first file.
-    void choose_events(events::EventChoice choice) { choice_ = std::move(choice); }
     const std::vector<std::string>& commands() const { return heads_.commands(); }
     // What makes a file incomplete, with its name.
     const std::vector<std::string>& incomplete() const { return heads_.incomplete(); }
+    // See Heads.
+    std::string mixed_builds() const { return heads_.mixed_builds(); }
     // What all files say of how they were made, e.g. the shapes of the caches; and the files of
     // block vectors that any of them names.
     const std::vector<std::pair<std::string, std::string>>& descriptions() const {
@@ -98,8 +112,6 @@ class WholeProfile final : public events::Handler {
     const std::vector<events::Series>& series() const { return series_.series(); }
     // How many more there are than an events file has.
     std::size_t series_left_out() const { return series_.left_out(); }
-    // See Heads.
-    std::string mixed_builds() const { return heads_.mixed_builds(); }
 
     const Strings& strings() const { return strings_; }
     std::string_view text(Strings::Id id) const { return strings_[id]; }
@@ -126,6 +138,7 @@ class WholeProfile final : public events::Handler {
 
     std::span<const Context> contexts() const { return contexts_; }
     bool has_contexts() const { return contexts_.size() > 1; }
+    const std::map<KnownCall, CallCosts>& calls() const { return calls_; }
     // As the linker knows the function of that name; empty if the files do not say. Where functions
     // of one name have several, the first in the order of bytes.
     std::string_view linkage_name(Strings::Id function) const;
@@ -157,6 +170,7 @@ class WholeProfile final : public events::Handler {
     void group(const events::Group&) override { has_groups_ = true; }
     void linkage(std::string_view function, std::string_view name) override;
     void stack(const events::Stack& stack, Counts counts) override;
+    void call(const Call& call, Counts inclusive) override;
 
     void check_events(const events::Header& header) const;
     void keep_common_descriptions(const events::Header& header);
@@ -187,6 +201,7 @@ class WholeProfile final : public events::Handler {
     std::size_t most_bytes_;
     std::string path_;  // of the file being read
     events::Header header_;
+    events::EventChoice choice_;  // after the first file: its events
     std::vector<std::string> paths_;
     Heads heads_;
     MergedSeries series_;
@@ -203,7 +218,6 @@ class WholeProfile final : public events::Handler {
     std::vector<Line> lines_by_site_;  // empty if they are no others than lines_
     std::vector<Instruction> instructions_;
     std::size_t next_line_ = 0, next_instruction_ = 0;  // whose sites may follow
-    events::EventChoice choice_;  // after the first file: its events
     std::vector<Values> values_;
     std::size_t rows_when_compacted_ = 0, rows_since_ = 0;
     bool contexts_came_again_ = false;  // since then
@@ -221,6 +235,7 @@ class WholeProfile final : public events::Handler {
                         std::uint32_t, Strings::Id>,
              std::uint32_t>
         context_indices_;
+    std::map<KnownCall, CallCosts> calls_;
     std::unordered_map<Strings::Id, std::uint32_t> functions_by_name_;
     std::unordered_map<Strings::Id, Strings::Id> linkage_names_;  // by name
 };

@@ -97,7 +97,7 @@ class CallsDocument {
 }  // namespace
 
 void write_calls(const WholeProfile& profile, double least_share, JsonWriter& json) {
-    if (!profile.has_contexts()) return json.null();
+    if (!profile.has_contexts() && profile.calls().empty()) return json.null();
     CallsDocument(profile, least_share, json).write();
 }
 

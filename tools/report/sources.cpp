@@ -112,7 +112,7 @@ void Sources::read(Version& version, SourceFinder& finder,
     const std::string name(version.profile->text(version.name));
     using Status = SourceFinder::Status;
     const SourceFinder::Source source =
-        name == kUnknownFile ? SourceFinder::Source{Status::kNotFound, {}} : finder.find(name);
+        is_unknown_file(name) ? SourceFinder::Source{Status::kNotFound, {}} : finder.find(name);
     Text& text = version.text;
     text.status = source.status;
     if (source.status == Status::kLeftOut &&

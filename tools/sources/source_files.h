@@ -12,6 +12,10 @@ namespace assay {
 
 // What stands for a source file that is not known.
 inline constexpr std::string_view kUnknownFile = "???";
+// True for this name, and for "[OBJECT]", which is known to be in an object only.
+inline bool is_unknown_file(std::string_view name) {
+    return name == kUnknownFile || (name.starts_with('[') && name.ends_with(']'));
+}
 
 // A whole file; one in UTF-16 (Unicode, section 23.8: it begins with a byte order mark) as UTF-8.
 // Throws Error if it cannot be read, is larger than any source, or no regular file.
