@@ -36,7 +36,8 @@ void check(const Header& header) {
                     std::to_string(header.events.size()) + "; load other profilers");
     std::set<std::string_view> names;
     for (const Event& event : header.events) {
-        if (!is_event_name(event.name))
+        // Files of other programs have names of any characters, and no profilers.
+        if (!event.profiler.empty() && !is_event_name(event.name))
             throw Error("event name '" + excerpt(event.name) + "' of profiler '" +
                         excerpt(event.profiler) +
                         "': use a letter, then letters, digits, '_', '-' or '.'");
@@ -165,7 +166,7 @@ std::string extended_header(const Header& header) {
     append(out, {"fl=#! version ", std::to_string(kFormatVersion), "\n"});
     if (header.pid != 0) append(out, {"fl=#! pid ", std::to_string(header.pid), "\n"});
     for (const Event& event : header.events) {
-        append(out, {"fl=#! event ", event.name});
+        append(out, {"fl=#! event ", events::word(event.name)});
         append_attribute(out, "unit", event.unit);
         append_attribute(out, "profiler", event.profiler);
         if (!event.description.empty())

@@ -149,6 +149,17 @@ class Callgrind(unittest.TestCase):
         self.assertEqual({each["function"]: each["counts"] for each in found["functions"]},
                          {"f": [120, 4096], "g": [30, -4000]})
 
+    def test_names_of_events(self):
+        self.path.write_text("events: Time_(10ns) 2x cycles:u\nevent: 2x : Twice\nfl=a.c\nfn=f\n4 120 1 3\n")
+        merged, changes = self.folder / "merged", self.folder / "changes"
+        for words in (["merge", "-o", merged, self.path], ["diff", "-o", changes, self.path, merged],
+                      ["annotate", "--show=cycles:u", "--sort=cycles:u:1", merged], ["annotate", changes],
+                      ["annotate", "--sort=cycles:u", self.path], ["report", "-o", changes, merged],
+                      ["diff", "--fail-on=cycles:u:+1%", "--sort=2x", self.path, merged]):
+            result = run([ASSAY, *words])
+            self.assertEqual((result.returncode, result.stderr), (0, ""), words)
+        self.assertIn("events: Time_(10ns) 2x cycles:u\n", merged.read_text())
+
     def test_objects_of_unknown_files(self):
         found = self.annotated("events: Ir\nob=/lib/a.so\nfl=???\nfn=0x10\n0 1000\n"
                                "ob=/lib/b.so\nfn=0x10\n0 300\n")

@@ -34,9 +34,13 @@ double parse_threshold(std::string_view option, std::string_view text) {
 std::vector<SortEvent> parse_sort(const std::vector<std::string>& words) {
     std::vector<SortEvent> events;
     for (const std::string& word : words) {
-        const std::size_t colon = word.find(':');
-        SortEvent event{word.substr(0, colon), std::nullopt};
-        if (colon != std::string::npos)
+        const std::size_t colon = word.rfind(':');
+        // Names of other programs' events can have a colon, as cycles:u.
+        const bool has_threshold =
+            colon != std::string::npos &&
+            word.find_first_of("0123456789.", colon + 1) == word.find_first_not_of("+-", colon + 1);
+        SortEvent event{has_threshold ? word.substr(0, colon) : word, std::nullopt};
+        if (has_threshold)
             event.threshold = parse_threshold("--sort " + event.name, word.substr(colon + 1));
         events.push_back(std::move(event));
     }
