@@ -338,7 +338,7 @@ class Exchanged(Traces):
                 ("lackey", b"I  400000,3\n L 1000\n", ":2: ' L 1000'"),
                 ("lackey", b"I  400000,3\nI  400003,99\n", ":2: "),
                 ("lackey", b"2 400000\n", ":1: '2 400000'"),
-                ("din", b"2 400000\n3 17\n", ":2: '3 17'"),
+                ("din", b"2 400000\n5 17\n", ":2: '5 17'"),
                 ("din", b"2 400000\n0 xyz\n", ":2: '0 xyz'"),
                 ("din", b"\xfd7zXZ\0rest", "xz"),
                 ("champsim", b"\0" * 100, "cut off: 36 bytes behind record 1"),

@@ -365,7 +365,7 @@ TEST_CASE("events: headers that no reader would take are refused") {
     const auto write = [&](const Header& header) { Writer(folder.file("out"), header); };
     Header header;
     CHECK_THROWS_AS(write(header), Error);
-    header.events = {{"1r", "", "", ""}};
+    header.events = {{"1r", "", "", "profiler"}};
     CHECK_THROWS_AS(write(header), Error);
     header.events = {{"Ir", "", "", ""}, {"Ir", "", "", ""}};
     CHECK_THROWS_AS(write(header), Error);
