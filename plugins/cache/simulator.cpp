@@ -72,8 +72,6 @@ OwnLevel::OwnLevel(const Geometry& geometry)
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     level_.tags = static_cast<std::uint64_t*>(memory);
-    // The line at address 0 has the tag 0, but is not there.
-    std::fill_n(level_.set(0), level_.ways, UINT64_MAX);
 }
 
 OwnLevel::~OwnLevel() {

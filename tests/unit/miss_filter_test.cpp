@@ -67,6 +67,15 @@ TEST_CASE("what misses the caches of a replay is what misses plain ones") {
         }
 }
 
+TEST_CASE("the line 0 is present in the beginning, as in a run and in Cachegrind") {
+    const auto kinds = replay::reference_kinds(kSites);
+    replay::MissFilter filter(spec(4, 2), kinds);
+    const std::vector<trace_record_t> records{{8, 1, 0}, {kLine, 1, 0}};
+    std::vector<trace_record_t> passed(2);
+    CHECK(filter.copy(records, passed.data()) == passed.data() + 1);
+    CHECK(passed[0].value == kLine);
+}
+
 TEST_CASE("a thread begins with empty caches") {
     const auto kinds = replay::reference_kinds(kSites);
     replay::MissFilter filter(spec(4, 2), kinds);

@@ -7,8 +7,8 @@
 namespace assay::replay {
 namespace {
 
-// No line has so high a number: addresses have 48 bits, or 57.
-constexpr std::uint64_t kNoLine = UINT64_MAX;
+// The line 0 is present in the beginning, as in the caches of the native driver and of Cachegrind.
+constexpr std::uint64_t kFirstLine = 0;
 
 ReferenceKind::Of kind_of(const trace_site_t& site) {
     switch (site.kind) {
@@ -37,7 +37,7 @@ LruCache::LruCache(const trace::LineFilter& shape, std::uint32_t ways)
       line_shift_(static_cast<std::uint32_t>(std::countr_zero(std::max(shape.line_bytes, 1U)))),
       line_bytes_(shape.line_bytes),
       set_mask_(shape.sets - 1),
-      lines_(ways == 0 ? 0 : std::size_t{shape.sets} * ways, kNoLine) {}
+      lines_(ways == 0 ? 0 : std::size_t{shape.sets} * ways, kFirstLine) {}
 
 bool LruCache::misses(std::uint64_t address, std::uint32_t bytes) {
     const std::uint64_t first = address >> line_shift_;
@@ -57,7 +57,7 @@ bool LruCache::use(std::uint64_t line) {
 }
 
 void LruCache::clear() {
-    std::fill(lines_.begin(), lines_.end(), kNoLine);
+    std::fill(lines_.begin(), lines_.end(), kFirstLine);
 }
 
 MissFilter::MissFilter(const trace::Spec& spec, const std::vector<ReferenceKind>& kinds)

@@ -30,9 +30,6 @@ inline constexpr std::size_t kVersions = 3;
 inline constexpr std::size_t kIndirectEntries = 65536;  // of each version
 // A most-recent-line table: at most 4096 bytes of address space per filter, see record_stubs.cpp.
 inline constexpr std::uint32_t kFilterSpan = 4096;
-// Each byte of Context::data_filter while no line was referred to. The entry 0 would be of the line
-// at address 0.
-inline constexpr int kNoLines = 0xff;
 // The part of an address that selects an entry of Context::data_filter. There may be fewer sets
 // than the simulation has: a table of at most a page.
 inline std::int32_t data_set_mask(const trace::LineFilter& filter) {

@@ -138,14 +138,13 @@ bool FirstLevel::refers(uint64_t address, uint64_t bytes) {
     return reference(*this, address, bytes);
 }
 
-// All places, but not the tables: places of data are looked at only together with the line that is
-// there. The program may refer to the line at address 0, if only to fault.
+// All that was set, and no page that was not touched. Places of data are looked at only together
+// with the line that is there.
 void FirstLevel::clear() {
     for (Cache* const cache : {&data, &code}) {
         for (uint32_t place = 0; place < (cache->set_mask + 1) * cache->ways; ++place) {
             if (cache == &code) code_places[code.lines[place]] = 0;
-            cache->lines[place] = cache == &data ? kNoLine : 0;
-            cache->uses[place] = 0;
+            cache->lines[place] = cache->uses[place] = 0;
         }
     }
 }

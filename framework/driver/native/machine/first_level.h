@@ -40,7 +40,6 @@ struct FirstLevel {
     static constexpr std::uint32_t kPlaceUnit = sizeof(std::uint64_t);
     // The cache may have another line that has the same element of data_places.
     static constexpr std::uint16_t kAmbiguous = 1;
-    static constexpr std::uint64_t kNoLine = 1;  // no line of data has that address
 
     // `filter`: Context::data_filter, of which `filter_mask` selects an entry. `context`: where the
     // number of the present node is found that records are given (trace::tells_contexts).

@@ -144,7 +144,7 @@ void Thread::set_gs() const {
 
 // The caches and predictors of a new thread or process are empty.
 void Thread::forget_references() {
-    std::memset(context->data_filter, kNoLines, sizeof context->data_filter);
+    std::memset(context->data_filter, 0, sizeof context->data_filter);
     std::memset(context->fetch_filter, 0, sizeof context->fetch_filter);
     if (context->first_level != nullptr) context->first_level->clear();
     if (process.trace.captures(trace::kCapturePredictions)) context->predictor.reset();

@@ -202,7 +202,7 @@ void ThreadTrace::forget_recent_lines() {
         return;
     }
     auto* const filter = reinterpret_cast<unsigned char*>(slot_) - kSlotOffset;
-    std::memset(filter + offsetof(Context, data_filter), kNoLines, kFilterSpan);
+    std::memset(filter + offsetof(Context, data_filter), 0, kFilterSpan);
 }
 
 void ThreadTrace::note(std::uint64_t operation, const std::array<std::uint64_t, 5>& arguments,
