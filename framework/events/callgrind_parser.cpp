@@ -318,7 +318,8 @@ std::uint64_t CallgrindParser::parse_cost(std::string_view word) {
 
 void CallgrindParser::turn_into_difference(std::string_view cost) {
     if (header_.difference) return;
-    if (accept_ == Accept::kProfiles) fail("negative cost: only annotate shows such", cost);
+    if (accept_ == Accept::kProfiles)
+        fail("negative cost: only annotate, by function and source, shows such", cost);
     const auto is_too_large = [](std::uint64_t value) { return value >> 63 != 0; };
     for (const auto& counts : {counts_, totals_, stated_totals_.value_or(totals_)})
         if (std::any_of(counts.begin(), counts.end(), is_too_large))

@@ -94,6 +94,7 @@ struct Header {
 
 // Throws Error, with both lists, if the events of a file are not those of another one.
 void check_same_events(const Header& header, const std::string& path, const Header& first,
-                       const std::string& first_path);
+                       const std::string& first_path,
+                       std::string_view remedy = "give only files of the same profilers together");
 
 }  // namespace assay::events

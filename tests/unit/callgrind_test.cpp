@@ -132,7 +132,8 @@ TEST_CASE("callgrind: negative costs of other writers") {
     const Result result = parse(text, 1 << 20, Accept::kDifferences);
     CHECK(result.header.difference);
     CHECK(result.totals == std::vector<std::uint64_t>{5, 0 - std::uint64_t{3904}});
-    CHECK(error_of(text) == "FILE:3: negative cost: only annotate shows such (-4000)");
+    CHECK(error_of(text) ==
+          "FILE:3: negative cost: only annotate, by function and source, shows such (-4000)");
     for (const char* bad :
          {"1 - 1\n", "1 --4 1\n", "1 -1 9223372036854775808\n", "1 9223372036854775808 -1\n",
           "1 -9223372036854775808 1\n", "1 -9223372036854775807\n1 -9\n", "1 -1 2\ntotals: -2 2\n"})

@@ -85,7 +85,8 @@ void FunctionProfile::start_first(const events::Header& header) {
             "{} is a difference; only profiles can be compared, see assay diff -o", path_));
     if (same_events_as_ != nullptr)
         events::check_same_events(header, path_, same_events_as_->header_,
-                                  same_events_as_->first_path_);
+                                  same_events_as_->first_path_,
+                                  "name events that both have with --show");
     header_ = header;
     if (choice_.names.empty()) choice_ = events::choice_of(header.events);
     of_differences_ = header.difference;

@@ -288,7 +288,7 @@ std::size_t WholeProfile::bytes() const {
            sites_.size() * (sizeof(Site) + kNodeBytes) +
            contexts_.size() * (sizeof(Context) + kNodeBytes) + linkage_names_.size() * kNodeBytes +
            calls_.size() * (sizeof(KnownCall) + sizeof(CallCosts) + kNodeBytes +
-                            totals_.size() * sizeof(std::uint64_t)) +
+                            header_.events.size() * sizeof(std::uint64_t)) +
            (site_map_.size() + context_map_.size()) * sizeof(std::uint32_t) +
            values_.size() * sizeof(Values) + values * sizeof(events::HotValue);
 }
