@@ -26,7 +26,7 @@ constexpr const char* kExamples =
     "Examples:\n\n"
     "  assay diff before.out after.out\n"
     "  assay diff --mod-filename='s/v[0-9]+/vN/' v1/out v2/out  two folders as one\n"
-    "  assay diff --mod-funcname='s/_v[0-9]+$//' a.out b.out    functions with versions\n"
+    "  assay diff --mod-funcname='s/_v[0-9]+$//' a.out b.out    versions in names\n"
     "  assay diff --show=Ir old.out new.out                     other events differ\n"
     "  assay diff -o changes.out before.out after.out           for assay annotate\n\n"
     "  assay diff --fail-on=Ir:+0.5% --fail-on='D1mr@parse*:+1000' a.out b.out\n"
