@@ -5,7 +5,9 @@
 
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 namespace assay {
 namespace {
@@ -73,8 +75,9 @@ std::optional<FoundVectors> vectors_beside(const std::string& points, std::uint6
     if (!points.ends_with(kEnding)) return {};
     std::string name = points.substr(0, points.size() - kEnding.size());
     if (thread != 1) name += "." + std::to_string(thread);
+    std::error_code error;
     for (const char* ending : {"", ".gz", ".zst"})
-        if (events::can_be_read_again(name + ending))
+        if (std::filesystem::is_regular_file(name + ending, error))
             return FoundVectors{name + ending, comments_of(name + ending)};
     return {};
 }
