@@ -69,7 +69,11 @@ class WholeProfile final : public events::Handler {
         Strings::Id file, function;  // the caller's; the file is that of the function
         std::uint32_t line;          // of the call
         Strings::Id callee_file, callee;
-        auto operator<=>(const KnownCall&) const = default;
+        bool operator<(const KnownCall& other) const {
+            return std::tie(file, function, line, callee_file, callee) <
+                   std::tie(other.file, other.function, other.line, other.callee_file,
+                            other.callee);
+        }
     };
     struct CallCosts {
         std::uint64_t number = 0;
