@@ -77,6 +77,7 @@ void Comparison::choose_events(const Options& options) {
     if (named.empty() || !std::all_of(paths.begin(), paths.end(), events::can_be_read_again))
         return;
     std::vector<std::vector<std::string>> all;
+    all.reserve(paths.size());
     for (const std::string& path : paths)
         all.push_back(events::choice_of(events::read_header(path).events).names);
     const auto has = [](const std::vector<std::string>& names, const std::string& name) {

@@ -329,6 +329,7 @@ void FunctionMatching::match_moved(const Group& gone, const Group& come) {
     for (const std::uint32_t each : come) come_in[files_[entries_[each].file]].push_back(each);
     const auto paths_of = [](const std::map<std::string_view, Group>& groups) {
         std::vector<std::string_view> paths;
+        paths.reserve(groups.size());
         for (const auto& entry : groups) paths.push_back(entry.first);
         return paths;
     };

@@ -88,6 +88,7 @@ void run_natively_if_privileged(const std::vector<std::string>& words) {
     log::remark(fmt::format("{}: {}; it runs natively, without being profiled", program.file,
                             program.privilege));
     std::vector<char*> argv;
+    argv.reserve(words.size() + 1);
     for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
     execv(program.invoked.c_str(), argv.data());

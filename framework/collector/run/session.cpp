@@ -124,11 +124,10 @@ void Session::set_options(const Image& image) {
     }
 }
 
-void Session::set_options(ProfilerHandle& profiler, const Given& settings,
-                          const Image& image) const {
+void Session::set_options(ProfilerHandle& profiler, const Given& wanted, const Image& image) const {
     profiler.set_command(image.command);
-    profiler.set_sampling(trace::has_bursts(this->settings.regions));
-    profiler.set_options(given_to(profiler, settings, image));
+    profiler.set_sampling(trace::has_bursts(settings.regions));
+    profiler.set_options(given_to(profiler, wanted, image));
 }
 
 bool Session::any_profiler_left() const {
