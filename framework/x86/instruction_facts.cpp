@@ -127,7 +127,9 @@ bool find_facts(std::span<const std::uint8_t> code, trace_instr_facts_t& facts) 
         facts.vector_bits = std::max(facts.vector_bits, vector_bits_of(operand));
     note_elements(facts, zydis, operands);
     if (is_locked(zydis, form)) facts.flags |= TRACE_FACT_LOCKED;
-    if (form.masked) facts.flags |= TRACE_FACT_MASKED;
+    // A gather of AVX2 has its mask in a vector register.
+    if (form.masked || zydis.meta.category == ZYDIS_CATEGORY_AVX2GATHER)
+        facts.flags |= TRACE_FACT_MASKED;
     for (unsigned i = 0; i < form.reference_count; ++i) {
         const MemoryReference& reference = form.references[i];
         if (reference.kind != TRACE_SITE_WRITE) facts.loaded_bytes += reference.bytes;

@@ -45,6 +45,14 @@ TEST_CASE("opcode_mix: facts of a packed instruction under a mask") {
     CHECK(set_of(facts) == kAvx512);
 }
 
+TEST_CASE("opcode_mix: masks of other registers than opmasks are masks, too") {
+    // vpgatherdd ymm1, [rax + ymm2], ymm3; vpmaskmovd ymm1, ymm2, [rax]; maskmovdqu xmm0, xmm1
+    CHECK(facts_of({0xc4, 0xe2, 0x65, 0x90, 0x0c, 0x10}).flags == TRACE_FACT_MASKED);
+    CHECK(facts_of({0xc4, 0xe2, 0x6d, 0x8c, 0x08}).flags == TRACE_FACT_MASKED);
+    CHECK(facts_of({0x66, 0x0f, 0xf7, 0xc1}).flags == TRACE_FACT_MASKED);
+    CHECK(facts_of({0xc5, 0xed, 0xfe, 0x08}).flags == 0);  // vpaddd ymm1, ymm2, [rax]
+}
+
 TEST_CASE("opcode_mix: scalar instructions compute one element, whatever the register") {
     const auto facts = facts_of({0xc5, 0xf2, 0x58, 0xc2});  // vaddss xmm0, xmm1, xmm2
     CHECK(facts.elements == 1);
