@@ -2,6 +2,7 @@
 // in the file's place.
 #pragma once
 
+#include <linux/securebits.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -11,7 +12,8 @@
 namespace assay {
 
 // Why the kernel would change the identity or the capabilities of the process; null if it would
-// not: fs/exec.c, bprm_fill_uid, and security/commoncap.c, get_file_caps.
+// not: fs/exec.c, bprm_fill_uid, and security/commoncap.c, get_file_caps. Root has all capabilities
+// anyway (handle_privileged_root).
 inline const char* privilege(int descriptor) {
     struct stat status {};
     struct statvfs system {};
@@ -21,7 +23,8 @@ inline const char* privilege(int descriptor) {
     constexpr mode_t kSetGroup = S_ISGID | S_IXGRP;
     if ((status.st_mode & kSetGroup) == kSetGroup && status.st_gid != getegid())
         return "it is set-group-ID";
-    if (fgetxattr(descriptor, "security.capability", nullptr, 0) > 0)
+    const bool is_root = getuid() == 0 && !(prctl(PR_GET_SECUREBITS, 0, 0, 0, 0) & SECBIT_NOROOT);
+    if (!is_root && fgetxattr(descriptor, "security.capability", nullptr, 0) > 0)
         return "it has file capabilities";
     return nullptr;
 }

@@ -415,6 +415,23 @@ class Processes(unittest.TestCase):
             self.assertIn("privileged: it is set-user-ID; it runs natively", ran.stderr)
             self.assertFalse((self.folder / "out").exists())
 
+    @unittest.skipUnless(os.geteuid() == 0, "giving files capabilities needs root")
+    def test_file_capabilities_give_root_nothing(self):
+        path = self.folder / "capable"
+        path.write_bytes(Path("/bin/true").read_bytes())
+        path.chmod(0o755)
+        # linux/capability.h, struct vfs_cap_data: revision 2, effective, CAP_NET_RAW.
+        try:
+            os.setxattr(path, "security.capability", struct.pack("<5I", 0x02000001, 1 << 13, 0, 0, 0))
+        except OSError as error:
+            self.skipTest(f"this file system or container gives files no capabilities: {error}")
+        ran = self.profile(["sh", "-c", f"{path}; true"], out="out.%p")
+        self.assertEqual((ran.returncode, ran.stdout), (0, ""))
+        self.assertNotIn("natively", ran.stderr)
+        first = self.profile([path], "--quiet", out="first")
+        self.assertEqual((first.returncode, first.stderr), (0, ""))
+        self.assertGreater(read_events(self.folder / "first").summary[0], 10000)
+
     @unittest.skipUnless(os.geteuid() == 0, "needs a file of another user")
     def test_script_for_a_set_user_id_interpreter(self):
         self.folder.chmod(0o755)
