@@ -12,8 +12,6 @@
 
 namespace assay::events {
 
-namespace {}  // namespace
-
 void Parser::parse_extension(std::string_view text) {
     const std::string keyword = take_word(text).value_or("");
     text = skip_blanks(text);

@@ -1,5 +1,5 @@
 // Every decision about the processor, for real ones: data/processors.txt has their CPUID answers.
-#include "framework/driver/native/processor/report.h"
+#include "framework/driver/native/processor/shown_processor.h"
 
 #include <doctest/doctest.h>
 #include <algorithm>

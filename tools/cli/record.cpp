@@ -86,8 +86,8 @@ std::pair<std::string, std::string> files_of_points(const std::string& value) {
     return {value.substr(0, comma), value.substr(comma + 1)};
 }
 
-// Where the vectors lie beside the points, they tell which thread's intervals these are. A
-// recording has the first thread's.
+// A recording has the first thread only. The vectors tell which thread the points are of, if they
+// lie beside the points.
 void check_thread(const std::string& points) {
     const std::optional<FoundVectors> vectors = vectors_beside(points);
     if (!vectors) return;

@@ -5,7 +5,6 @@
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "tools/cli/commands.h"
-#include "tools/cli/version.h"
 #include "tools/output/output.h"
 
 #include <fmt/core.h>

@@ -19,4 +19,9 @@ std::vector<OptionDescription> run_options();
 // The text of --help.
 std::string run_help();
 
+// The text of `assay --version --verbose` (version.cpp): the version, the processor and what
+// programs are shown of it, the kernel, and the libraries. `driver` is "" for the installed driver.
+// `hidden` is the value of --hide. Throws Error if the driver cannot be run.
+std::string version_report(const std::string& driver, const std::string& hidden);
+
 }  // namespace assay

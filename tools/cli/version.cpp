@@ -1,6 +1,6 @@
-#include "tools/cli/version.h"
-
 #include "framework/collector/profilers/plugin_search.h"
+#include "framework/support/error.h"
+#include "tools/cli/run.h"
 #include "tools/code/disassembler.h"
 #include "tools/command_line/command_line.h"
 #include "tools/sweep/command_output.h"

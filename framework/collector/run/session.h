@@ -64,7 +64,7 @@ class Session {
 
   private:
     std::chrono::milliseconds limit_of_call() const;
-    void set_options(ProfilerHandle& profiler, const Given& settings, const Image& image) const;
+    void set_options(ProfilerHandle& profiler, const Given& wanted, const Image& image) const;
     std::vector<HostedProfiler*> hosted() const;
 
     const Deadline::Clock::time_point start_ = Deadline::Clock::now();

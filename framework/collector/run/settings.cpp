@@ -415,7 +415,10 @@ void take(CoreSettings& core, const Setting& setting) {
     } else if (setting.name == "stress") {
         core.stress = yes_or_no(setting);
     } else if (setting.name == "hide") {
-        core.hidden_features = setting.value.substr(0, trace::kMostNames - 1);
+        if (setting.value.size() >= trace::kMostNames)
+            throw Error(fmt::format("{}: more than {} characters of features", describe(setting),
+                                    trace::kMostNames));
+        core.hidden_features = setting.value;
     } else if (setting.name == "collect-at-start") {
         core.regions.off_at_start = yes_or_no(setting) ? 0 : 1;
     } else if (setting.name == "toggle") {

@@ -15,6 +15,7 @@
 #include "framework/driver/native/machine/code_address.h"
 #include "framework/driver/native/machine/context.h"
 #include "framework/driver/native/machine/pc_map.h"
+#include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/trace/trace_tables.h"
 #include "framework/x86/instruction.h"
 
@@ -309,7 +310,6 @@ class CodeCache {
   private:
     static constexpr std::uint32_t kOddGeneration = 0x80000000;
     static constexpr std::uint64_t kStepBytes = 32;
-    static constexpr std::uint64_t kPage = 4096;
     static constexpr std::uint64_t kPart = 128 * trace::kMiB, kSmallPart = 2048 * 1024ULL;
 
     // The translations between two flushes. In deques, because growing vectors would need twice

@@ -40,8 +40,6 @@ class CodeWatch {
         return found != pages_.end() && found->second.guarded;
     }
 
-    static constexpr std::uint64_t kPage = 4096;
-
   private:
     struct Page {
         bool guarded = false;

@@ -46,11 +46,11 @@ bool CodeFaults::let_write(Context& context, const siginfo_t& info, ucontext_t* 
     // A copy is the driver's, which holds the lock.
     std::unique_lock guard(code_.lock, std::defer_lock);
     if (translated) guard.lock();
-    const std::uint64_t page = address & ~(CodeWatch::kPage - 1);
+    const std::uint64_t page = address & ~(kPage - 1);
     const RecoveryPoint* point = code_.cache.point_at(host_pc);
     const bool own = point != nullptr && code_.cache.reaches_into(host_pc, page);
     if (!code_.watch.let_write(address)) return false;
-    code_.translator.invalidate(page, page + CodeWatch::kPage);
+    code_.translator.invalidate(page, page + kPage);
     if (!own) return true;
     leave_before(context, *point, host_pc, false, interrupted);
     runs_alone_ = true;

@@ -1,4 +1,4 @@
-#include "framework/driver/native/processor/report.h"
+#include "framework/driver/native/processor/shown_processor.h"
 
 #include <algorithm>
 #include <array>

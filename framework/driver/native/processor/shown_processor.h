@@ -76,7 +76,7 @@ class ShownProcessor {
     Components saved_components() const { return saved_components_; }
     const StateComponent& component(unsigned number) const { return components_[number]; }
 
-    // --- For `assay --version --verbose`.
+    // --- For processor_report().
 
     const RealProcessor& real() const { return real_; }
     const Hiding& hiding() const { return hiding_; }
@@ -114,5 +114,12 @@ void show_processor(trace::CpuLevel level, const Hiding& hiding);
 
 // Intel's name of the extension.
 const char* name_of(ProcessorExtension extension);
+
+// --- For bug reports: `assay --version --verbose` (report.cpp).
+
+// The features that the real processor has and the program is not shown, separated by spaces.
+std::string hidden_features(const ShownProcessor& processor);
+// Lines of a name, a colon and a value.
+std::string processor_report(const ShownProcessor& processor);
 
 }  // namespace assay::native

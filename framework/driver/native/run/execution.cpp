@@ -17,7 +17,6 @@ namespace assay::native {
 namespace {
 
 bool is_mapped(std::uint64_t address) {
-    constexpr std::uint64_t kPage = CodeWatch::kPage;
     unsigned char resident = 0;
     return mincore(reinterpret_cast<void*>(address & ~(kPage - 1)), kPage, &resident) == 0;
 }

@@ -3,10 +3,10 @@
 // Started by the collector or by the driver of another process, never by people: runs a program
 // with the arguments ARGV in translation, and writes what the trace specification in the segment
 // asks for. Everything else that it has to know is in an environment variable
-// (framework/trace/launch.h). Without that, `assay-driver-native --processor [FEATURE,...]` prints
-// what it makes of the processor, with those features hidden.
+// (framework/trace/launch.h). `assay-driver-native --processor [FEATURE,...]`, without that
+// variable, prints the processor that it shows to programs when those features are hidden.
 #include "framework/driver/native/memory/address_space.h"
-#include "framework/driver/native/processor/report.h"
+#include "framework/driver/native/processor/shown_processor.h"
 #include "framework/driver/native/run/execution.h"
 #include "framework/support/large_stack.h"
 #include "framework/trace/launch.h"

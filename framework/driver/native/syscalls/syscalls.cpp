@@ -52,7 +52,7 @@ long make_call(const Call& call) {
 // The kernel stores only what comes before a page that the driver has protected, or loses a message
 // that it has no room for.
 void end_protection_of_buffer(const Call& call) {
-    constexpr std::uint64_t kPage = CodeWatch::kPage, kMost = 0x7ffff000;  // MAX_RW_COUNT
+    constexpr std::uint64_t kMost = 0x7ffff000;  // MAX_RW_COUNT
     Process& process = call.process();
     const bool receives =
         call.number == SYS_read || call.number == SYS_pread64 || call.number == SYS_recvfrom;
@@ -69,8 +69,7 @@ void end_protection_of_buffer(const Call& call) {
 bool end_protection_of_code(Process& process) {
     if (process.watch.empty()) return false;
     const std::vector<std::uint64_t> pages = process.watch.let_write_everywhere();
-    for (const std::uint64_t page : pages)
-        process.code_changed(page * CodeWatch::kPage, (page + 1) * CodeWatch::kPage);
+    for (const std::uint64_t page : pages) process.code_changed(page * kPage, (page + 1) * kPage);
     return !pages.empty();
 }
 
