@@ -1,5 +1,5 @@
-// What the kernel gives to a process that executes a file, and not to one that executes the driver
-// in the file's place.
+// Privileges that a process gets by executing a file. A process that executes the driver in the
+// file's place would not get them.
 #pragma once
 
 #include <linux/securebits.h>

@@ -237,7 +237,7 @@ struct PartialEvent {
     std::uint32_t node;  // ContextNode::number with contexts, else 0
     std::uint32_t reserved;
 
-    // Of `node`: one of those of the slot; the log has no room to tell them apart.
+    // `node` if the log has no room left to tell the nodes of the slot apart.
     static constexpr std::uint32_t kAnyNode = UINT32_MAX;
 };
 

@@ -1,6 +1,5 @@
 /* A replacement policy, as fifo, and a prefetcher that asks for the next line. The environment
- * variable ASSAY_POLICY has a word for what they do to their process, and one for in which of their
- * functions.
+ * variable ASSAY_POLICY has two words: an attack on the process, and the function that makes it.
  */
 #include "assay/cache_policy.h"
 

@@ -164,7 +164,7 @@ TEST_CASE("function matching: files") {
     CHECK(files.of("b.c", "h") == "c.c:h was b.c:h");
     CHECK(files.of("b.c", "i") == "b.c:i");
     CHECK(files.of("b.c", "j") == "b.c:j");
-    // Two checkouts, of which the second has a file more.
+    // Two checkouts. The second has one more file.
     Matched checkouts({{"/1/b/io.c", "init"}, {"/1/c/io.c", "init"}},
                       {{"/2/a/io.c", "init"}, {"/2/b/io.c", "init"}, {"/2/c/io.c", "init"}});
     CHECK(checkouts.of("/1/b/io.c", "init") == "/2/b/io.c:init was /1/b/io.c:init");

@@ -176,7 +176,7 @@ TEST_CASE("memory objects: a thread that is far behind finds what it has allocat
     constexpr std::uint64_t kBlocks = 500;
     Program program;
     program.mark(1, trace::kHas, program.add(MemoryUse::kStack, 1, kStack + 0x1000, 0));
-    // Of the first thread, whose records are read last.
+    // The records of the first thread are read last.
     std::vector<std::uint64_t> allocated;
     for (std::uint64_t i = 0; i < kBlocks; ++i) {
         allocated.push_back(program.add(MemoryUse::kAllocated, 0, kHeap + i % 3 * 16, 4096 - i));

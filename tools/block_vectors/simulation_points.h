@@ -21,14 +21,14 @@ struct SimulationPointFiles {
 // compressed.
 SimulationPointFiles simulation_point_files(std::string vectors);
 
-// What the comments of a file of block vectors say.
+// Facts from the comments of a file of block vectors.
 struct VectorComments {
     std::uint64_t thread = 1;        // of the program, from 1
     std::uint64_t instructions = 0;  // that the thread has executed; 0: not said
-    std::vector<std::string> files;  // that assay merge has put one behind the other
+    std::vector<std::string> files;  // from which assay merge has made this file
 };
-// Of the vectors that such a file of points was chosen from, if they lie beside it under their
-// usual name; with `thread`, of that thread's vectors. Throws Error if the file cannot be read.
+// The file of vectors that the points were chosen from; nothing unless it lies beside the points
+// under its usual name. With `thread`, the file of that thread. Throws Error if it cannot be read.
 struct FoundVectors {
     std::string path;
     VectorComments comments;

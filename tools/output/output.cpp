@@ -71,7 +71,7 @@ void Output::start_pager() {
     std::fflush(nullptr);
     pager_ = fork();
     if (pager_ == 0) {
-        // What the user chose stays; colours need -R in any case.
+        // The user's options stay. -R comes first, because colours need it.
         const char* const options = std::getenv("LESS");
         setenv("LESS", options == nullptr ? "FRSX" : ("-R " + std::string(options)).c_str(), 1);
         dup2(ends[0], STDIN_FILENO);

@@ -71,9 +71,9 @@ struct FunctionCounts {
 
 struct CallGraph {
     std::map<CallSite, Calls> calls;
-    // Of a profile with contexts or known calls; without, it is empty. With contexts, the calls of
-    // each function, with those of kOutsideCaller, which is not in here, make up its inclusive
-    // counts.
+    // Empty for a profile that has neither contexts nor known calls. With contexts, the inclusive
+    // counts of a function are the sum of its calls, those from kOutsideCaller included.
+    // kOutsideCaller itself is not in here.
     std::map<FunctionKey, FunctionCounts> functions;
 };
 

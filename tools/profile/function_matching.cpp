@@ -20,7 +20,7 @@ std::uint64_t pair_of(std::uint32_t high, std::uint32_t low) {
     return std::uint64_t{high} << 32 | low;
 }
 
-// The last parts of a path, with what is between them; empty if it has fewer.
+// The end of a path from its last `parts` parts on; empty if the path has fewer parts.
 std::string_view last_parts(std::string_view path, std::size_t parts) {
     std::size_t begin = path.size();
     for (; parts > 0; --parts) {
@@ -48,7 +48,7 @@ std::size_t common_parts(std::string_view a, std::string_view b) {
 }
 
 // Pairs of indices of paths, each path in one pair at most: those with the most last parts in
-// common first, `least` at least. A path that has several equally good partners has none.
+// common first, `least` at least. A path with several equally good partners stays alone.
 using IndexPairs = std::vector<std::pair<std::size_t, std::size_t>>;
 IndexPairs pair_by_ends(const std::vector<std::string_view>& gone,
                         const std::vector<std::string_view>& come, std::size_t least) {
@@ -181,9 +181,9 @@ void FunctionMatching::match() {
     name_groups();
 }
 
-// Of files that only one profile has, those are one that have a name in common and the same folder
-// and name, as in two checkouts of one source; of the others, those that have the most names in
-// common.
+// Pairs files that only one profile has. Two checkouts of one source give files with the same
+// folder and name, and with a function in common: these are paired first. Then come the files with
+// the most functions in common.
 void FunctionMatching::rename_files() {
     renamed_.resize(files_.size());
     std::iota(renamed_.begin(), renamed_.end(), Strings::Id{0});
@@ -242,7 +242,7 @@ void FunctionMatching::rename_files() {
                                   choices[from] == 1 && choices[to] == 1;
             if (is_clear && !done.contains(from) && !done.contains(to)) renamed_[from] = to;
         }
-        // A file with several equally good partners has none.
+        // A file with several equally good partners stays without a partner.
         for (const auto& choice : choices) done.insert(choice.first);
     }
 }

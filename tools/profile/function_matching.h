@@ -69,7 +69,7 @@ class FunctionMatching {
     bool has_parameters(std::uint32_t function) const;
 
     void rename_files();
-    // Of files with these names, of which only one profile has each: an old one and its new one.
+    // Pairs of an old file and its new one. `names_in` has the files that only one profile has.
     std::vector<std::pair<Strings::Id, Strings::Id>> files_with_same_ends(
         const std::map<Strings::Id, std::set<Strings::Id>>& names_in,
         const std::vector<bool>& is_old) const;

@@ -46,8 +46,8 @@ class Heads {
     // With the name of the file.
     const std::vector<std::string>& incomplete() const { return incomplete_; }
     const std::vector<events::Object>& objects() const { return objects_; }
-    // Which object is there in several builds, whose lines are added up as if they were the same;
-    // empty if none is.
+    // A sentence that names an object of which the files have several builds; "" if there is no
+    // such object. The lines of its builds are added up as if they were the same.
     std::string mixed_builds() const {
         constexpr std::size_t kShownDigits = 12;
         std::map<std::string, std::vector<std::string>> builds;  // by path

@@ -63,8 +63,7 @@ class WholeProfile final : public events::Handler {
         Strings::Id function;
         CountStore::Row row;
     };
-    // Of a function that is not known to be on any stack: Callgrind's files have calls, but no
-    // contexts.
+    // A call without its stack: Callgrind's files have calls, but no contexts.
     struct KnownCall {
         Strings::Id file, function;  // the caller's; the file is that of the function
         std::uint32_t line;          // of the call

@@ -80,7 +80,7 @@ std::string with_slashes(std::string path) {
     return path;
 }
 
-// What follows the folder in the path; none if the path is not below it.
+// The part of the path after the folder; nothing if the path is not below the folder.
 std::optional<std::string> rest_below(const std::string& path, std::string_view folder) {
     if (folder.ends_with('/')) folder.remove_suffix(1);
     if (!path.starts_with(folder)) return {};

@@ -82,7 +82,7 @@ sigset_t child_signal() {
     return set;
 }
 
-// Of the image within its process, from 1.
+// The image's number within its process, from 1.
 unsigned image_number(int segment) {
     std::uint32_t number = 0;
     const auto offset = trace::kControlOffset + offsetof(trace::Control, image);
@@ -175,7 +175,7 @@ class Supervisor::Loop {
     }
 
   private:
-    // Of the images of all processes with one id.
+    // Counts the images of all processes with one id.
     struct Numbers {
         unsigned earlier = 0, last = 0;
     };

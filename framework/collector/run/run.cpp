@@ -80,8 +80,8 @@ Ending end_of_run(const Collection::Outcome& outcome, Ending ending) {
     return ending;
 }
 
-// What the driver cannot run: in the place of this process. Returns if the program has no
-// privileges.
+// Replaces this process by the program if the kernel gives the program privileges, because the
+// driver would not get them. Otherwise returns.
 void run_natively_if_privileged(const std::vector<std::string>& words) {
     const Program program = find_program(words);
     if (program.privilege.empty()) return;

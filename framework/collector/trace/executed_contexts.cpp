@@ -87,7 +87,7 @@ class LeftBlocks {
     std::span<Left> of_node(std::uint32_t slot, const trace::ContextNode& node) {
         return find(by_node_, {slot, node.number});
     }
-    // Of any node that counts blocks of the range: the driver has not told in which one.
+    // The executions that some node of the range has counted. The driver has not told which one.
     std::span<Left> of_range(std::uint64_t range) { return find(anywhere_, range); }
 
   private:

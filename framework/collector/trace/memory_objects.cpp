@@ -56,7 +56,7 @@ MemoryObjects::Thread& MemoryObjects::thread(std::uint32_t number) {
     return found->second;
 }
 
-// The first thread's number stays: what it begins with is told once.
+// Keeps the first thread: its beginning is told only once.
 void MemoryObjects::end_thread(std::uint32_t number) {
     if (number == 0) {
         thread(0).now = UINT64_MAX;

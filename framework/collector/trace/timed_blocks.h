@@ -27,21 +27,22 @@ class TimedBlocks {
     // The innermost block that contains the address at that time: born before it, and not dead
     // before it.
     std::optional<Found> at(std::uint64_t address, std::uint64_t time) const;
-    // Of the blocks that contain the address and die at `from` or later, the one that dies first.
+    // The block that dies first of those that contain the address and die at `from` or later.
     std::optional<Found> first_at(std::uint64_t address, std::uint64_t from) const;
-    // Of all blocks that contain the address, the one that dies last.
+    // The block that dies last of all that contain the address.
     std::optional<Found> last_at(std::uint64_t address) const;
-    // Those that have died by then are gone.
+    // Removes the blocks that have died by then.
     void forget(std::uint64_t until);
     std::size_t size() const { return size_; }
 
   private:
-    // Those of one depth that begin at one address follow one another: no two are there at a time.
+    // Blocks of one depth that begin at one address follow one another in time.
     using Starts = std::map<std::uint64_t, std::deque<Block>>;
     template <typename Look>
     void look_at(std::uint64_t address, const Look& look) const;
 
-    // By the number of bits of their size, and by depth: what contains an address begins near it.
+    // By the number of bits of a block's size, and by depth. A block of a group that contains an
+    // address therefore begins near it.
     std::map<std::pair<unsigned, unsigned>, Starts> groups_;
     std::size_t size_ = 0;
 };

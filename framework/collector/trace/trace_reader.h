@@ -100,8 +100,7 @@ class TraceReader {
     // Executions by instruction, from the block counters and the blocks left early. Exact once the
     // driver has ended; block counts must have been captured.
     std::vector<std::uint64_t> instruction_counts() const;
-    // The executions of blocks that were left early, and how much of the block was executed, among
-    // other facts. Likewise exact at the end.
+    // The executions of blocks that a fault ended early. Exact once the driver has ended.
     std::vector<trace::PartialEvent> left_early() const;
     // Slots that threads have used, and how often the one that uses it, and those before it, have
     // entered each block.

@@ -299,7 +299,7 @@ static int neighbour_replaced(void) {
 
 // --- Code right before memory that cannot be read.
 
-// Where the call has faulted, from `code` on.
+// Prints the result of the call, or how far after `code` it faults.
 static void show_call(const unsigned char* code, const unsigned char* function) {
     const int caught = sigsetjmp(escape, 1);
     if (caught == 0) {
@@ -367,7 +367,7 @@ static int only_executable(void) {
     return 0;
 }
 
-// --- What mprotect(2) changes, and what it does not.
+// --- Effects of mprotect(2).
 
 static int protected_in_part(void) {
     unsigned char* code = map_memory(3 * PAGE, PROT_READ | PROT_WRITE);

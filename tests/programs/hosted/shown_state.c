@@ -71,7 +71,7 @@ static uint32_t area_bytes(uint64_t components, int compacted) {
 
 // --- What CPUID and XGETBV say.
 
-// Of the auxiliary vector: getauxval(3) answers AT_HWCAP with what glibc puts there.
+// An entry of the auxiliary vector. getauxval(3) would answer AT_HWCAP with glibc's own value.
 static uint64_t hwcap(void) {
     FILE* file = fopen("/proc/self/auxv", "r");
     Elf64_auxv_t entry = {0};

@@ -352,7 +352,7 @@ static int jumps_from_handlers(void) {
 
 // --- Stacks and calls.
 
-// A loop of five instructions, the first of which faults the tenth time.
+// A loop of five instructions. The first one faults the tenth time.
 __attribute__((noinline)) static void fault_in_loop(void) {
     long cell = 0, rounds = 0, nowhere = 0;
     __asm__ volatile(

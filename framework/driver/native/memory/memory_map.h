@@ -31,7 +31,7 @@ class MemoryMap {
     bool remove(std::uint64_t start, std::uint64_t end);
     // The region that contains `pc`, or nullptr.
     const Region* find(std::uint64_t pc) const;
-    // Where the region ends that contains the address, or where the next region begins.
+    // The end of the region that contains the address; without one, the start of the next region.
     std::uint64_t end_of_part(std::uint64_t address) const;
     // True if anything is known in [start, end).
     bool overlaps(std::uint64_t start, std::uint64_t end) const;

@@ -127,7 +127,7 @@ std::string maps_of_program(std::string_view text, const MemoryMap& memory,
     const auto finish = [&] {
         if (!mapping) return;
         for (const Mapping& part : parts_of_program(*mapping, memory, ranges)) {
-            // What smaps says of two mappings cannot be joined.
+            // The details of smaps cannot be joined.
             const bool joins = details.empty() && !parts.empty() && continues(parts.back(), part) &&
                                is_one_region(parts.back(), part, memory);
             if (joins)

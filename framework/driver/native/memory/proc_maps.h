@@ -34,8 +34,8 @@ struct ProgramRanges {
     std::uint64_t stack_end = 0;
 };
 
-// What of the mapping is the program's, with the name and the permissions that the program has
-// given: a part for each permission, in the order of addresses.
+// The parts of the mapping that are the program's, in the order of addresses. Each has the name and
+// the permissions that the program has given it.
 std::vector<Mapping> parts_of_program(const Mapping& mapping, const MemoryMap& memory,
                                       const ProgramRanges& ranges);
 

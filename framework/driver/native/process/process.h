@@ -60,7 +60,7 @@ class Process {
     // Forgets all translations, once no thread executes those of before the last time: until then
     // it waits, without the lock.
     void flush();
-    // What the kernel gives new programs and handlers of signals; see read_pkru().
+    // PKRU as the kernel gives it to new programs and to handlers of signals; see read_pkru().
     std::uint32_t initial_pkru() const { return initial_pkru_; }
 
     // --- Threads; see clone.cpp.

@@ -17,7 +17,8 @@ namespace assay::native {
 class Process;
 class Thread;
 
-// Of Thread::Relations::tracer: nobody. 0 is the parent of the first process of a PID namespace.
+// Thread::Relations::tracer of a thread that nobody traces. 0 would be the parent of the first
+// process of a PID namespace.
 inline constexpr pid_t kNoTracer = -1;
 
 // The one that the caller runs on, whose context gs points at.

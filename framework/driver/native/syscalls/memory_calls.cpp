@@ -347,7 +347,7 @@ void protect_as_far_as_possible(Process& process, const Range& range, long prote
     }
 }
 
-// Where the mapping begins that has the address.
+// The start of the mapping that contains the address.
 std::uint64_t start_of_mapping(std::uint64_t address) {
     for (const Mapping& mapping : own_mappings())
         if (mapping.start <= address && address < mapping.end) return mapping.start;

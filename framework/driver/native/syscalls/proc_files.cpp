@@ -151,8 +151,8 @@ bool names_program(const Call& call, const open_how& how) {
     return found;
 }
 
-// What a call answers that would write to the program's file: ETXTBSY, except where the program may
-// not write to it.
+// The answer to a call that would write to the program's file: ETXTBSY, or the kernel's own error
+// if the program may not write to the file.
 long refuse_to_write(const Call& call, const open_how& how) {
     const long file = open_named(call, O_WRONLY, how);
     if (is_error(file)) return file;

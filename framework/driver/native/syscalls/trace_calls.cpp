@@ -137,7 +137,7 @@ user_regs_struct registers_of(const Context& context) {
     return out;
 }
 
-// Where the kernel tells a tracer of the components (arch/x86/include/asm/user.h,
+// The offset at which a tracer finds the components (arch/x86/include/asm/user.h,
 // USER_XSTATE_XCR0_WORD).
 constexpr std::size_t kXcr0InState = 464;
 
