@@ -27,7 +27,8 @@ class Options(unittest.TestCase):
                               ("diff", "--mod-filename="), ("export", "--event="),
                               ("list", "--function=")):
             self.assertIn(f"{word}: ", self.refused(command, word, PROFILE))
-        self.assertIn("--threshold: the value", self.refused("annotate", "--threshold", "", PROFILE))
+        self.assertIn("--threshold=: the value is empty",
+                      self.refused("annotate", "--threshold", "", PROFILE))
         self.assertIn("--include=: a value", self.refused("annotate", "-I", "", PROFILE))
 
     def test_misspelled_words(self):

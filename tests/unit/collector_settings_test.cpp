@@ -12,11 +12,10 @@ namespace collector_settings_test {
 
 using namespace assay;
 using namespace assay::collector;
-using collector::CommandLine;
 
 namespace {
 
-CommandLine parse(const std::vector<std::string>& words) {
+CommandWords parse(const std::vector<std::string>& words) {
     return parse_command_line(words);
 }
 
@@ -46,7 +45,7 @@ bool contains(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("everything before the program is assay's") {
-    const CommandLine line = parse({"--plugin=cache", "--D1=1,2,3", "-q", "ls", "-l", "--out=x"});
+    const CommandWords line = parse({"--plugin=cache", "--D1=1,2,3", "-q", "ls", "-l", "--out=x"});
     CHECK(line.program == std::vector<std::string>{"ls", "-l", "--out=x"});
     REQUIRE(line.settings.size() == 3);
     CHECK(line.settings[1].name == "D1");

@@ -120,7 +120,7 @@ TEST_CASE("the words before the program are the sweep's own or those of its runs
     CHECK(options.folder == "out");
     CHECK(options.show == Texts{"Ir"});
     CHECK(options.words ==
-          Texts{"--plugin", "cache", "--D1=1,2,3", "--contexts", "--", "ls", "-o", "x"});
+          Texts{"--plugin=cache", "--D1=1,2,3", "--contexts", "--", "ls", "-o", "x"});
     CHECK(options.program == Texts{"ls", "-o", "x"});
     REQUIRE(options.settings.size() == 3);
     CHECK(options.settings[1].name == "D1");
@@ -142,8 +142,8 @@ TEST_CASE("points are all combinations, the last option varying fastest") {
     const TemporaryFolder folder;
     const std::string path = folder.write("run.trace", "assaytrc");
     const std::string plugin = std::string("--plugin=") + std::getenv("ASSAY_CACHE_PLUGIN");
-    const Plan plan(parsed({plugin.c_str(), "--D1=16K,8,64..64K,8,64", "--cpu=host", "--rep=once",
-                            "--LL=1M,16,64", "--LL=2M,16,64", path.c_str()}));
+    const Plan plan(parsed({plugin.c_str(), "--D1=16K,8,64..64K,8,64", "--dump-instr=no",
+                            "--rep=once", "--LL=1M,16,64", "--LL=2M,16,64", path.c_str()}));
     REQUIRE(plan.size() == 6);
     CHECK(plan.values(0) == Texts{"16K,8,64", "1M,16,64"});
     CHECK(plan.values(1) == Texts{"16K,8,64", "2M,16,64"});
@@ -151,12 +151,14 @@ TEST_CASE("points are all combinations, the last option varying fastest") {
     CHECK(plan.label(5) == "--D1=64K,8,64 --LL=2M,16,64");
     const Texts command = plan.command(3, "50%/out");
     CHECK(Texts(command.begin() + 1, command.end()) ==
-          Texts{"replay", plugin, "--cpu=host", "--rep=once", "--D1=32K,8,64", "--LL=2M,16,64",
+          Texts{"replay", plugin, "--dump-instr=no", "--rep=once", "--D1=32K,8,64", "--LL=2M,16,64",
                 "--out=50%%/out", path});
     CHECK(std::find(plan.files().begin(), plan.files().end(), path) != plan.files().end());
     CHECK_THROWS_AS(Plan(parsed({plugin.c_str(), "--D1=16K,7,64 16K,8,64", path.c_str()})), Error);
     CHECK_THROWS_AS(Plan(parsed({plugin.c_str(), "--d1=16K,8,64", path.c_str()})), Error);
     CHECK_THROWS_AS(Plan(parsed({"--D1=16K,8,64", path.c_str()})), Error);
+    CHECK_THROWS_WITH_AS(Plan(parsed({plugin.c_str(), "--cpu=host", path.c_str()})),
+                         doctest::Contains("--cpu is of the run, which a replay"), Error);
 }
 
 TEST_CASE("commands are written as a shell reads them") {

@@ -56,8 +56,8 @@ void add_choice_options(CommandLine& line, Arguments& arguments) {
     line.add_text("--threshold", arguments.threshold, "P",
                   "show files and functions with at least P % of the first sort event, 0 to 20; "
                   "default: 0.1");
-    line.add_flag("--show-percs{yes},--no-show-percs{no}", arguments.percentages,
-                  "show percentages of the totals; default: yes");
+    line.add_switch("--show-percs,--no-show-percs", arguments.percentages,
+                    "show percentages of the totals; default: yes");
     line.add_flag("--diff", arguments.difference, "show the counts of NEW less those of OLD");
     line.add_choice("--match", arguments.match, "alike|exact",
                     "with --diff: which functions are the same, as for assay diff; default: alike");
@@ -110,8 +110,8 @@ void check_context_options(const Options& options) {
 }
 
 void add_source_options(CommandLine& line, Arguments& arguments) {
-    line.add_flag("--annotate{yes},--no-annotate{no}", arguments.annotate,
-                  "annotate the sources of the files shown; default: yes");
+    line.add_switch("--annotate,--no-annotate", arguments.annotate,
+                    "annotate the sources of the files shown; default: yes");
     line.add_text("--auto", arguments.automatic, "yes|no",
                   "the same, as older releases of cg_annotate spell it");
     line.add_flag(
@@ -119,24 +119,20 @@ void add_source_options(CommandLine& line, Arguments& arguments) {
         "show instructions below their lines; needs a profile made with --dump-instr=yes");
     line.add_number("--context", arguments.context, 0U, 1'000'000U, "N",
                     "lines of source around each counted one; default: 8");
-    line.add_source_search(arguments.where);
+    add_source_search(line, arguments.where);
 }
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay annotate", kPurpose, kExamples);
-    line.add_arguments(
-        "FILE", arguments.files,
-        "events files, or the index of a run's; source files to annotate; default: the "
-        "newest profile here",
-        Need::kOptional);
+    line.add_arguments("FILE", arguments.files, Need::kOptional);
     add_choice_options(line, arguments);
     add_context_options(line, arguments);
     add_source_options(line, arguments);
     line.add_flag("--json", arguments.json,
                   "write JSON, by annotate-schema.json of the documentation");
-    line.add_color(arguments.color,
-                   "highlight what counts most; default: on a terminal, unless NO_COLOR is set");
-    line.add_pager(arguments.pager);
+    add_color(line, arguments.color,
+              "highlight what counts most; default: on a terminal, unless NO_COLOR is set");
+    add_pager(line, arguments.pager);
 }
 
 // The first argument must be an events file, with --diff the second, too. cg_annotate takes all
@@ -171,7 +167,7 @@ bool parse_yes_no(std::string_view option, std::string_view text) {
 
 }  // namespace
 
-std::vector<OptionDescription> options() {
+std::vector<Option> options() {
     return options_of(add_options);
 }
 

@@ -44,7 +44,7 @@ struct Options {
 };
 
 // The table of the options.
-std::vector<OptionDescription> options();
+std::vector<Option> options();
 
 // No value if --help was asked for and has been printed. Throws Error.
 std::optional<Options> parse_options(int argc, const char* const* argv);

@@ -328,12 +328,12 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_number("--timeout", arguments.timeout, 0, 86'400, "SECONDS",
                     "give a profiler up when one check of it takes longer; 0: never; default: 20\n"
                     "What was built with a sanitizer may need more.");
-    line.add_arguments("FILE", arguments.plugins, "profilers, by path or by name");
+    line.add_arguments("FILE", arguments.plugins);
 }
 
 }  // namespace
 
-std::vector<OptionDescription> options() {
+std::vector<Option> options() {
     return options_of(add_options);
 }
 

@@ -12,7 +12,7 @@ int check_plugin_main(int argc, char** argv);
 
 namespace check {
 
-std::vector<OptionDescription> options();
+std::vector<Option> options();
 
 }  // namespace check
 }  // namespace assay

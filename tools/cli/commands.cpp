@@ -29,7 +29,7 @@ std::vector<std::string> rest(int argc, char** argv) {
     return {argv + 1, argv + argc};
 }
 
-std::vector<OptionDescription> no_options() {
+std::vector<Option> no_options() {
     return {{{"-h", "--help"}, "", "show how it is called"},
             {{"--version"}, "", "show the version"}};
 }

@@ -14,7 +14,7 @@ struct Command {
     std::string_view arguments;          // as in a synopsis
     std::string_view summary;            // one line
     int (*main)(int argc, char** argv);  // argv[0] is the name; throws Error
-    std::vector<OptionDescription> (*options)();
+    std::vector<Option> (*options)();
 };
 
 // In the order in which --help shows them.

@@ -20,17 +20,17 @@ constexpr bool runs_programs(std::string_view command) {
     return command == "run" || command == "sweep";
 }
 
-bool has_name(std::span<const OptionDescription> options, const std::string& name) {
-    return std::any_of(options.begin(), options.end(), [&](const OptionDescription& option) {
+bool has_name(std::span<const Option> options, const std::string& name) {
+    return std::any_of(options.begin(), options.end(), [&](const Option& option) {
         return std::find(option.names.begin(), option.names.end(), name) != option.names.end();
     });
 }
 
 // With those of a run, where the command passes them on.
-std::vector<OptionDescription> options_before_arguments(const Command& command) {
-    std::vector<OptionDescription> options = command.options();
+std::vector<Option> options_before_arguments(const Command& command) {
+    std::vector<Option> options = command.options();
     if (command.name == "run" || !runs_programs(command.name)) return options;
-    for (const OptionDescription& option : find_command("run")->options())
+    for (const Option& option : find_command("run")->options())
         if (!has_name(options, option.names.back())) options.push_back(option);
     return options;
 }
@@ -57,9 +57,9 @@ std::string in_quotes(std::string_view text) {
 // --- bash
 
 // A word for each name; --name=CHOICE for each choice; --name= where anything may follow.
-std::string bash_words(std::span<const OptionDescription> options) {
+std::string bash_words(std::span<const Option> options) {
     std::string words;
-    for (const OptionDescription& option : options) {
+    for (const Option& option : options) {
         const std::vector<std::string> choices = option.choices();
         for (const std::string& name : option.names) {
             const bool is_long = name.starts_with("--");
@@ -75,7 +75,7 @@ std::string bash_words(std::span<const OptionDescription> options) {
 // The options before a program that take the next word, as a pattern.
 std::string bash_options_with_value() {
     std::string pattern;
-    for (const OptionDescription& option : options_before_arguments(*find_command("sweep")))
+    for (const Option& option : options_before_arguments(*find_command("sweep")))
         if (!option.argument.empty())
             for (const std::string& name : option.names)
                 pattern.append(pattern.empty() ? "" : "|").append(name);
@@ -206,7 +206,7 @@ std::string zsh_text(std::string_view text) {
     return out;
 }
 
-std::string zsh_specification(const OptionDescription& option, const std::string& name) {
+std::string zsh_specification(const Option& option, const std::string& name) {
     std::string specification = name;
     if (!option.argument.empty()) specification += name.starts_with("--") ? "=-" : "+";
     specification += "[" + zsh_text(option.help) + "]";
@@ -230,7 +230,7 @@ std::string zsh_script() {
             fmt::format("        {}\n",
                         in_quotes(fmt::format("{}:{}", command.name, zsh_text(command.summary))));
         cases += fmt::format("        {})\n            options=(\n", command.name);
-        for (const OptionDescription& option : options_before_arguments(command))
+        for (const Option& option : options_before_arguments(command))
             for (const std::string& name : option.names)
                 cases += "                " + in_quotes(zsh_specification(option, name)) + "\n";
         cases += "            ) ;;\n";
@@ -278,7 +278,7 @@ if [ "$funcstack[1]" = _assay ]; then _assay "$@"; else compdef _assay assay; fi
 
 // --- fish
 
-std::string fish_option(const OptionDescription& option) {
+std::string fish_option(const Option& option) {
     std::string out;
     for (const std::string& name : option.names)
         out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
@@ -319,7 +319,7 @@ end
                       "not __fish_seen_subcommand_from {}; or __fish_seen_subcommand_from run",
                       names)
                 : fmt::format("__fish_seen_subcommand_from {}", command.name);
-        for (const OptionDescription& option : options_before_arguments(command))
+        for (const Option& option : options_before_arguments(command))
             out += fmt::format("complete -c assay -n {}{}\n", in_quotes(condition),
                                fish_option(option));
     }
@@ -332,9 +332,9 @@ end
 }
 
 // What --NAME=VALUE can be, and its help, a line each.
-std::string fish_words(std::span<const OptionDescription> options) {
+std::string fish_words(std::span<const Option> options) {
     std::string lines;
-    for (const OptionDescription& option : options) {
+    for (const Option& option : options) {
         const std::string name = option.names.front() + "=";
         std::vector<std::string> choices = option.choices();
         if (choices.empty()) choices.emplace_back();
@@ -344,9 +344,9 @@ std::string fish_words(std::span<const OptionDescription> options) {
     return lines;
 }
 
-std::string zsh_specifications(std::span<const OptionDescription> options) {
+std::string zsh_specifications(std::span<const Option> options) {
     std::string lines;
-    for (const OptionDescription& option : options)
+    for (const Option& option : options)
         lines += zsh_specification(option, option.names.front()) + "\n";
     return lines;
 }
@@ -355,7 +355,7 @@ std::string zsh_specifications(std::span<const OptionDescription> options) {
 std::string options_of_profilers(std::string_view shell, const std::string& names) {
     std::string out;
     for (const std::string& name : split(names, ',')) {
-        const std::vector<OptionDescription> options = profiler_options(name);
+        const std::vector<Option> options = profiler_options(name);
         out += shell == "bash"  ? bash_words(options)
                : shell == "zsh" ? zsh_specifications(options)
                                 : fish_words(options);

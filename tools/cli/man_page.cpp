@@ -63,7 +63,7 @@ std::string paragraph(const std::string& tag, std::string_view text, std::string
                        in_roff(more), more.empty() ? "" : "\n");
 }
 
-std::string paragraph(const OptionDescription& option) {
+std::string paragraph(const Option& option) {
     std::vector<std::string> names;
     for (const std::string& name : option.names) names.push_back(bold(name));
     std::string tag = join(names, ", ");
@@ -75,7 +75,7 @@ std::string paragraph(const OptionDescription& option) {
 std::string options(const std::string& name) {
     const Command* command = find_command(name);
     std::string text;
-    for (const OptionDescription& option : command ? command->options() : profiler_options(name))
+    for (const Option& option : command ? command->options() : profiler_options(name))
         text += paragraph(option);
     return text;
 }

@@ -81,8 +81,8 @@ std::string help(const collector::ProfilerOption& option) {
                : fmt::format("{}; default: {}", option.help, *option.default_value);
 }
 
-std::vector<OptionDescription> described_options(const ProfilerHandle& profiler) {
-    std::vector<OptionDescription> options;
+std::vector<Option> described_options(const ProfilerHandle& profiler) {
+    std::vector<Option> options;
     for (const auto& option : profiler.options())
         options.emplace_back(std::vector{"--" + option.name}, std::string(argument(option)),
                              help(option));
@@ -90,7 +90,7 @@ std::vector<OptionDescription> described_options(const ProfilerHandle& profiler)
 }
 
 void print_options(const ProfilerHandle& profiler) {
-    const std::vector<OptionDescription> options = described_options(profiler);
+    const std::vector<Option> options = described_options(profiler);
     if (!options.empty()) say("\nOptions:\n{}", help_table(options));
 }
 
@@ -202,7 +202,7 @@ void describe_one(const std::string& name) {
 
 }  // namespace
 
-std::vector<OptionDescription> profiler_options(const std::string& profiler) {
+std::vector<Option> profiler_options(const std::string& profiler) {
     CrashGuard guard;
     return described_options(
         *collector::load_profiler(collector::find_profiler(profiler, guard), "", guard));

@@ -10,7 +10,7 @@
 namespace assay {
 
 // What a profiler, by its name or path, takes on the command line of a run. Throws Error.
-std::vector<OptionDescription> profiler_options(const std::string& profiler);
+std::vector<Option> profiler_options(const std::string& profiler);
 
 // `arguments` stand behind "plugins". Returns the exit status. Throws Error.
 int plugins_main(std::span<const std::string> arguments);

@@ -12,6 +12,6 @@ namespace assay {
 // `arguments` stand behind "record". Ends as run_main does. Throws Error.
 int record_main(std::span<const std::string> arguments);
 
-std::vector<OptionDescription> record_options();
+std::vector<Option> record_options();
 
 }  // namespace assay

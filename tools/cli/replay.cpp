@@ -32,26 +32,15 @@ Exit status: 0, or 125 if the trace is damaged, or cannot be profiled so.
 
 }  // namespace
 
-std::vector<OptionDescription> replay_options() {
-    std::vector<OptionDescription> options{
-        {{"--weights"},
-         "yes|no",
-         "of a trace of simulation points: multiply by the intervals' weights, so that counts are "
-         "estimates of the whole program; default: yes\n"
-         "With no, they are what the recorded intervals have together."},
-        {{"--jobs"},
-         "N",
-         "of a trace of several processes: replay so many at once; default: as many as there are "
-         "processors"}};
-    for (const OptionDescription& option : run_options())
-        if (collector::is_of_replay(std::string_view(option.names.back()).substr(2)))
-            options.push_back(option);
-    return options;
+std::vector<Option> replay_options() {
+    return collector::options_of(collector::kReplay);
 }
 
 int replay_main(std::span<const std::string> arguments) {
-    const collector::CommandLine line = collector::parse_command_line(arguments);
-    const collector::CoreSettings settings = collector::take_replay_settings(line.settings);
+    const collector::CommandWords line =
+        collector::parse_command_line(arguments, collector::kReplay);
+    const collector::CoreSettings settings =
+        collector::take_core_settings(line.settings, collector::kReplay);
     if (settings.help) {
         print_text(fmt::format("{}{}{}", kReplayHead, help_table(replay_options()), kReplayTail));
         return 0;

@@ -12,6 +12,6 @@ namespace assay {
 // `arguments` stand behind "replay". Throws Error.
 int replay_main(std::span<const std::string> arguments);
 
-std::vector<OptionDescription> replay_options();
+std::vector<Option> replay_options();
 
 }  // namespace assay

@@ -57,15 +57,8 @@ std::string command_table() {
 
 }  // namespace
 
-std::vector<OptionDescription> run_options() {
-    std::vector<OptionDescription> options;
-    for (const collector::CoreOption& option : collector::core_options()) {
-        if (option.help.empty()) continue;
-        std::vector<std::string> names{"--" + std::string(option.name)};
-        if (option.letter != 0) names.insert(names.begin(), std::string{'-', option.letter});
-        options.emplace_back(std::move(names), std::string(option.argument), option.help);
-    }
-    return options;
+std::vector<Option> run_options() {
+    return collector::options_of(collector::kRun);
 }
 
 std::string run_help() {
@@ -74,7 +67,7 @@ std::string run_help() {
 }
 
 int run_main(std::span<const std::string> arguments) {
-    const collector::CommandLine line = collector::parse_command_line(arguments);
+    const collector::CommandWords line = collector::parse_command_line(arguments);
     const collector::CoreSettings settings = collector::take_core_settings(line.settings);
     if (settings.help) {
         print_text(run_help());

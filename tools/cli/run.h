@@ -14,7 +14,7 @@ namespace assay {
 int run_main(std::span<const std::string> arguments);
 
 // The options of assay itself, as tables show them.
-std::vector<OptionDescription> run_options();
+std::vector<Option> run_options();
 
 // The text of --help.
 std::string run_help();

@@ -37,8 +37,7 @@ constexpr const char* kExamples =
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay diff", kPurpose, kExamples);
-    line.add_arguments("FILE", arguments.files,
-                       "two events files, indices of runs, or folders of events files");
+    line.add_arguments("FILE", arguments.files);
     line.add_list(
         "--fail-on", arguments.limits, "EVENT[@[KIND=]GLOB]:LIMIT",
         "exit with status 1 if NEW counts more than that, and say so on stderr\n"
@@ -75,11 +74,11 @@ void add_options(CommandLine& line, Arguments& arguments) {
         "show functions whose first sort event changed by at least P % of OLD's total, 0 to "
         "20; default: 0.1");
     line.add_flag("--json", arguments.json, "the same as --format=json");
-    line.add_source_search(arguments.where);
+    add_source_search(line, arguments.where);
     line.add_list("--old-map", arguments.old_moved, "OLD=NEW", "the same for those of OLD");
-    line.add_color(arguments.color,
-                   "red for more, green for less; default: on a terminal, unless NO_COLOR is set");
-    line.add_pager(arguments.pager);
+    add_color(line, arguments.color,
+              "red for more, green for less; default: on a terminal, unless NO_COLOR is set");
+    add_pager(line, arguments.pager);
 }
 
 Format format_of(const Arguments& arguments) {
@@ -99,7 +98,7 @@ Format format_of(const Arguments& arguments) {
 
 }  // namespace
 
-std::vector<OptionDescription> options() {
+std::vector<Option> options() {
     return options_of(add_options);
 }
 

@@ -104,8 +104,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
                   "both counts of each stack of two files, OLD and NEW; folded only");
     line.add_text("-o,--out", arguments.options.output, "FILE",
                   "where to write; .gz and .zst compress; default: standard output");
-    line.add_arguments("FILE", arguments.options.profiles,
-                       "events files, whose counts are added up");
+    line.add_arguments("FILE", arguments.options.profiles);
 }
 
 void check_difference(const Options& options) {
@@ -176,7 +175,7 @@ void check_output(const Options& options) {
 
 }  // namespace
 
-std::vector<OptionDescription> options() {
+std::vector<Option> options() {
     return options_of(add_options);
 }
 

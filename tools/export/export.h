@@ -19,7 +19,7 @@ int export_main(int argc, char** argv);
 namespace exporting {
 
 // For --help and completion.
-std::vector<OptionDescription> options();
+std::vector<Option> options();
 
 // What of a profile to write: events by their index, at least one.
 struct Selection {

@@ -22,10 +22,8 @@ constexpr const char* kPurpose =
 
 void add_what_to_list(CommandLine& line, Arguments& arguments) {
     Options& options = arguments.plain;
-    line.add_argument("FILE", options.profile, "an events file");
-    line.add_argument("PROGRAM", options.program,
-                      "where a program or library of the profile is now, if it was moved",
-                      Need::kOptional);
+    line.add_argument("FILE", options.profile);
+    line.add_argument("PROGRAM", options.program, Need::kOptional);
     line.add_text("--function", arguments.function, "REGEX",
                   "list the functions whose name contains a match, whatever they count\n"
                   "Of a function that was inlined into others, the instructions that count there.");
@@ -49,19 +47,19 @@ void add_options(CommandLine& line, Arguments& arguments) {
     add_what_to_list(line, arguments);
     line.add_choice("--source", arguments.source, "yes|no",
                     "put the source lines between the instructions; default: no");
-    line.add_source_search(arguments.plain.where);
+    add_source_search(line, arguments.plain.where);
     line.add_choice("--syntax", arguments.syntax, "att|intel",
                     "the syntax of the instructions; default: att");
     line.add_choice("--show-percs", arguments.percentages, "yes|no",
                     "show percentages of the totals; default: yes");
-    line.add_color(arguments.color,
-                   "highlight what counts most; default: on a terminal, unless NO_COLOR is set");
-    line.add_pager(arguments.pager);
+    add_color(line, arguments.color,
+              "highlight what counts most; default: on a terminal, unless NO_COLOR is set");
+    add_pager(line, arguments.pager);
 }
 
 }  // namespace
 
-std::vector<OptionDescription> options() {
+std::vector<Option> options() {
     return options_of(add_options);
 }
 

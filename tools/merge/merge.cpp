@@ -47,8 +47,7 @@ constexpr const char* kExamples =
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay merge", kPurpose, kExamples);
-    line.add_arguments("FILE", arguments.files,
-                       "events files, the index of a run's, or files of block vectors");
+    line.add_arguments("FILE", arguments.files);
     line.add_text("-o,--out", arguments.out, "FILE",
                   "where to write; .gz and .zst compress; default: standard output");
     line.add_text("--by", arguments.by, "KIND",
@@ -119,7 +118,7 @@ GroupProfile read_groups(const WholeProfile& profile, const ProfileFiles& files,
 
 }  // namespace
 
-std::vector<OptionDescription> merge_options() {
+std::vector<Option> merge_options() {
     return options_of(add_options);
 }
 

@@ -10,6 +10,6 @@ namespace assay {
 // The subcommand. argv[0] is its name. Throws Error.
 int merge_main(int argc, char** argv);
 
-std::vector<OptionDescription> merge_options();
+std::vector<Option> merge_options();
 
 }  // namespace assay

@@ -46,13 +46,10 @@ struct Arguments {
 void add_options(CommandLine& line, Arguments& arguments) {
     Options& options = arguments.options;
     line.describe("assay report", kDescription, kFooter);
-    line.add_arguments("FILE", options.profiles,
-                       "events files, or the index of a run's, whose counts are added up; default: "
-                       "the newest here",
-                       Need::kOptional);
+    line.add_arguments("FILE", options.profiles, Need::kOptional);
     line.add_text("-o,--out", options.output, "FILE", "the page; default: report.html");
     line.add_flag("--diff", arguments.difference, "show how NEW differs from OLD");
-    line.add_source_search(options.where);
+    add_source_search(line, options.where);
     line.add_list("--old-map", arguments.old_moved, "OLD=NEW",
                   "with --diff, the same as --map for the sources of OLD");
     line.add_text("--block-vectors", options.block_vectors, "FILE",
@@ -201,7 +198,7 @@ void read_groups(const ProfileFiles& files, Counts totals, GroupProfile& groups)
 
 }  // namespace
 
-std::vector<OptionDescription> options() {
+std::vector<Option> options() {
     return options_of(add_options);
 }
 

@@ -24,7 +24,7 @@ struct Options {
 };
 
 // For --help and completion.
-std::vector<OptionDescription> options();
+std::vector<Option> options();
 
 }  // namespace report
 }  // namespace assay

@@ -69,7 +69,7 @@ void add_search(CommandLine& line, Arguments& arguments) {
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay simpoint", kPurpose, kFooter);
-    line.add_argument("BBFILE", arguments.file, "basic block vectors");
+    line.add_argument("BBFILE", arguments.file);
     add_search(line, arguments);
     line.add_text("--save-simpoints", arguments.points, "FILE",
                   "the intervals that stand for phases; default: BBFILE.simpts");
@@ -183,7 +183,7 @@ void print_report(const Arguments& arguments, const std::vector<Phase>& phases,
 
 }  // namespace
 
-std::vector<OptionDescription> options() {
+std::vector<Option> options() {
     return options_of(add_options);
 }
 

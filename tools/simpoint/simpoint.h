@@ -13,7 +13,7 @@ int simpoint_main(int argc, char** argv);
 
 namespace simpoint {
 
-std::vector<OptionDescription> options();
+std::vector<Option> options();
 
 }  // namespace simpoint
 }  // namespace assay

@@ -65,60 +65,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
                     "run only point N of the sweep that was begun in the folder of -o: what a task "
                     "of the job array does");
     line.add_flag("-q,--quiet", options.quiet, "say nothing but errors");
-}
-
-// Its own option that a word before the program is, by its first name; null if it is none.
-const OptionDescription* own_option(std::string_view word,
-                                    const std::vector<OptionDescription>& own) {
-    const bool is_long = word.starts_with("--");
-    const std::string_view name = is_long ? word.substr(0, word.find('=')) : word.substr(0, 2);
-    for (const OptionDescription& option : own)
-        if (std::find(option.names.begin(), option.names.end(), name) != option.names.end())
-            return &option;
-    return nullptr;
-}
-
-bool takes_next_word(std::string_view word, const OptionDescription& option) {
-    if (option.argument.empty()) return false;
-    return word.starts_with("--") ? word.find('=') == std::string_view::npos : word.size() == 2;
-}
-
-bool is_flag_of_run(std::string_view word) {
-    const std::string_view name = word.substr(2, word.find('=') - 2);
-    for (const collector::CoreOption& option : collector::core_options())
-        if (option.name == name) return option.argument.empty();
-    return true;  // a profiler's, which has its value behind the equals sign
-}
-
-// What stands before the program, parted.
-struct Words {
-    std::vector<std::string> own, of_runs, program;
-    bool behind_dashes = false;
-};
-
-Words part(const std::vector<std::string>& words) {
-    const std::vector<OptionDescription> own = options();
-    Words parted;
-    std::size_t i = 0;
-    for (; i < words.size(); ++i) {
-        const std::string& word = words[i];
-        if (word == "--") {
-            parted.behind_dashes = true;
-            ++i;
-            break;
-        }
-        if (!word.starts_with("-") || word == "-") break;
-        const OptionDescription* const option = own_option(word, own);
-        std::vector<std::string>& to = option ? parted.own : parted.of_runs;
-        to.push_back(word);
-        const bool takes_next = option ? takes_next_word(word, *option)
-                                       : word.starts_with("--") &&
-                                             word.find('=') == std::string::npos &&
-                                             !is_flag_of_run(word);
-        if (takes_next && i + 1 < words.size()) to.push_back(words[++i]);
-    }
-    parted.program.assign(words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
-    return parted;
+    line.needs("sbatch", "slurm");
 }
 
 bool is_trace(const std::string& path) {
@@ -131,15 +78,25 @@ bool is_trace(const std::string& path) {
     }
 }
 
-void take_words(Words words, Options& options) {
-    options.words = words.of_runs;
-    options.settings = collector::parse_command_line(words.of_runs).settings;
-    options.program = std::move(words.program);
+// All options of a run and of the profilers, for those of its own that a sweep has not.
+void add_options_of_runs(CommandLine& line, Options& options) {
+    const auto take = [&options](const Setting& setting) { options.settings.push_back(setting); };
+    for (const Option& option : collector::options_of(collector::kRun))
+        if (!line.find(option.name()))
+            line.add(join(option.names, ",").c_str(), option.argument.c_str(), "", take);
+    line.take_others(take);
+}
+
+// What is swept over, and the program. `words` are all that was given.
+void take_runs(const std::vector<std::string>& words, Options& options) {
+    for (const Setting& setting : options.settings) options.words.push_back(written(setting));
     if (options.program.empty())
         throw Error(
             "no program to run: assay sweep --plugin=NAME [--OPTION=VALUES...] [--] PROGRAM "
             "[ARG...]");
-    options.is_trace = !words.behind_dashes && is_trace(options.program.front());
+    const std::size_t before = words.size() - options.program.size() - 1;
+    const bool behind_dashes = before < words.size() && words[before] == "--";
+    options.is_trace = !behind_dashes && is_trace(options.program.front());
     if (options.is_trace && options.program.size() > 1)
         throw Error(
             fmt::format("{} is a trace, which takes no arguments ({}); for a program, put "
@@ -151,30 +108,36 @@ void take_words(Words words, Options& options) {
 
 }  // namespace
 
-std::vector<OptionDescription> options() {
+std::vector<Option> options() {
     return options_of(add_options);
 }
 
+std::string written(const Setting& setting) {
+    const Option* const core = collector::find_option(setting.name);
+    return core && core->argument.empty() ? "--" + setting.name
+                                          : fmt::format("--{}={}", setting.name, setting.value);
+}
+
 std::optional<Options> parse_options(int argc, const char* const* argv) {
-    Words words = part({argv + 1, argv + argc});
-    std::vector<const char*> own{argv[0]};
-    for (const std::string& word : words.own) own.push_back(word.c_str());
-    std::optional<Arguments> parsed =
-        parse_arguments(add_options, static_cast<int>(own.size()), own.data());
-    if (!parsed) return std::nullopt;
-    Options& options = parsed->options;
-    options.accepted_status = static_cast<int>(parsed->status);
+    Arguments parsed;
+    Options& options = parsed.options;
+    CommandLine line;
+    add_options(line, parsed);
+    add_help(line);
+    add_options_of_runs(line, options);
+    line.add_program(options.program);
+    if (!parse(line, argc, argv, Order::kOptionsFirst)) return std::nullopt;
+    options.accepted_status = static_cast<int>(parsed.status);
     if (options.folder.empty()) options.folder = "assay.sweep";
     if (options.point != 0) {
-        if (!words.of_runs.empty() || !words.program.empty())
-            throw Error(fmt::format("--point: the folder says what to run; leave out {}",
-                                    words.of_runs.empty() ? words.program[0] : words.of_runs[0]));
+        if (!options.settings.empty() || !options.program.empty())
+            throw Error(fmt::format(
+                "--point: the folder says what to run; leave out {}",
+                options.settings.empty() ? options.program[0] : written(options.settings[0])));
         return options;
     }
-    if (!options.slurm && !options.sbatch.empty())
-        throw Error("--sbatch is for --slurm: give both");
-    take_words(std::move(words), options);
-    return options;
+    take_runs({argv + 1, argv + argc}, options);
+    return std::move(options);
 }
 
 }  // namespace assay::sweep

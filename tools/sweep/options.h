@@ -11,7 +11,7 @@ namespace assay::sweep {
 
 struct Options {
     // Of the runs, those that are swept too, as on the command line.
-    std::vector<collector::Setting> settings;
+    std::vector<Setting> settings;
     // With its arguments; or a trace, which is replayed instead.
     std::vector<std::string> program;
     bool is_trace = false;
@@ -31,6 +31,9 @@ struct Options {
     // Only this point, from 1 on, of a sweep that its folder says everything else about.
     unsigned point = 0;
 };
+
+// As on a command line.
+std::string written(const Setting& setting);
 
 // No value if --help or --version was asked for and has been printed. Throws Error.
 std::optional<Options> parse_options(int argc, const char* const* argv);

@@ -18,22 +18,8 @@
 namespace assay::sweep {
 namespace {
 
-using collector::Setting;
-
 constexpr std::size_t kMostPoints = 100'000;
 constexpr std::string_view kPointMark = "{point}";
-
-const collector::CoreOption* core_option(std::string_view name) {
-    for (const collector::CoreOption& option : collector::core_options())
-        if (option.name == name) return &option;
-    return nullptr;
-}
-
-std::string written(const Setting& setting) {
-    const collector::CoreOption* const core = core_option(setting.name);
-    return core && core->argument.empty() ? "--" + setting.name
-                                          : fmt::format("--{}={}", setting.name, setting.value);
-}
 
 // What is said about options is said once, by the first run.
 class Silence {
@@ -61,8 +47,9 @@ bool is_file(const std::string& path) {
 
 // The profilers of all points, with those that only some of them have (VP_OPTION_PROFILER).
 struct Plan::Profilers {
-    Profilers(const std::vector<Setting>& core_settings, const std::vector<Setting>& of_profilers)
-        : settings(collector::take_core_settings(core_settings)) {
+    Profilers(const std::vector<Setting>& core_settings, const std::vector<Setting>& of_profilers,
+              collector::Command command)
+        : settings(collector::take_core_settings(core_settings, command)) {
         if (settings.plugins.empty())
             throw Error("no profiler: say which with --plugin=NAME (see: assay plugins)");
         const std::vector<Setting> configured = std::move(settings.others);
@@ -114,12 +101,17 @@ struct Plan::Profilers {
 };
 
 Plan::Plan(const Options& options, Check check)
-    : program_(options.program), is_trace_(options.is_trace) {
+    : program_(options.program),
+      is_trace_(options.is_trace),
+      command_(is_trace_ ? collector::kReplay : collector::kRun) {
     std::vector<Setting> of_profilers;
-    for (const Setting& setting : options.settings)
-        (core_option(setting.name) ? core_ : of_profilers).push_back(setting);
+    for (const Setting& setting : options.settings) {
+        const Option* const own = collector::find_option(setting.name);
+        const bool is_core = own && own->commands & (collector::kRun | command_);
+        (is_core ? core_ : of_profilers).push_back(setting);
+    }
     {
-        const Profilers profilers(core_, of_profilers);
+        const Profilers profilers(core_, of_profilers, command_);
         // Those of one name are one list, at the place of the first.
         std::vector<std::string> names;
         for (const Setting& setting : of_profilers)
@@ -182,7 +174,8 @@ void Plan::check_values() const {
         for (std::size_t i = 1; i < option.values.size(); ++i) points.push_back(i * stride);
     }
     for (const std::size_t point : points) {
-        const collector::CoreSettings core = collector::take_core_settings(settings(point));
+        const collector::CoreSettings core =
+            collector::take_core_settings(settings(point), command_);
         collector::Session session(core, "");
         session.set_options(image);
     }

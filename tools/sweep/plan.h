@@ -52,13 +52,14 @@ class Plan {
     void check_output_files() const;
     void check_values() const;
     void find_files(const Profilers& profilers);
-    std::vector<collector::Setting> settings(std::size_t point) const;
+    std::vector<Setting> settings(std::size_t point) const;
 
     std::vector<std::string> program_;
     bool is_trace_;
-    std::vector<collector::Setting> core_;     // of assay itself
-    std::vector<collector::Setting> fixed_;    // of profilers, with one value
-    std::vector<collector::Setting> outputs_;  // of profilers, files that they write
+    collector::Command command_;    // of each point
+    std::vector<Setting> core_;     // of assay itself
+    std::vector<Setting> fixed_;    // of profilers, with one value
+    std::vector<Setting> outputs_;  // of profilers, files that they write
     std::vector<SweptOption> swept_;
     std::size_t size_ = 1;
     std::vector<std::string> files_;

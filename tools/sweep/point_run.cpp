@@ -57,8 +57,9 @@ void begin_child(pid_t parent) {
 
 // Of `assay replay OPTION... TRACE`.
 collector::CoreSettings settings_of(const std::vector<std::string>& command) {
-    const auto line = collector::parse_command_line(std::span(command).subspan(2));
-    return collector::take_replay_settings(line.settings);
+    const auto line =
+        collector::parse_command_line(std::span(command).subspan(2), collector::kReplay);
+    return collector::take_core_settings(line.settings, collector::kReplay);
 }
 
 }  // namespace

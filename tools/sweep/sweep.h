@@ -10,6 +10,6 @@ namespace assay::sweep {
 // The subcommand. argv[0] is its name. Returns 1 if a point has failed. Throws Error.
 int sweep_main(int argc, char** argv);
 
-std::vector<OptionDescription> options();
+std::vector<Option> options();
 
 }  // namespace assay::sweep

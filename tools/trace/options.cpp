@@ -93,8 +93,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay trace", kPurpose,
                   "Exit status: 0, or 125 if something could not be read or written, or if the\n"
                   "trace is damaged.\n");
-    line.add_argument("TRACE", arguments.plain.file,
-                      "what assay record has written, or what is imported");
+    line.add_argument("TRACE", arguments.plain.file);
     line.add_flag("--summary", arguments.plain.summary,
                   "what each process has: threads, instructions, references, bytes");
     line.add_flag("--instructions", arguments.plain.instructions,
@@ -203,7 +202,7 @@ const char* kind_name(unsigned kind) {
     return "";
 }
 
-std::vector<OptionDescription> options() {
+std::vector<Option> options() {
     return options_of(add_options);
 }
 

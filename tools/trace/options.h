@@ -37,7 +37,7 @@ struct Options {
 };
 
 // For the table of commands.
-std::vector<OptionDescription> options();
+std::vector<Option> options();
 
 // No value if --help was asked for and has been printed. Throws Error.
 std::optional<Options> parse_options(int argc, const char* const* argv);

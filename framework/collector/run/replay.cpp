@@ -254,45 +254,7 @@ void Replay::tell(ReplayedPoint& point) const {
     if (status != 0) point.status = status;
 }
 
-constexpr std::array<std::string_view, 15> kOptions{
-    "plugin",  "contexts",         "out",    "dump-instr", "threads",
-    "types",   "debug-cache",      "config", "progress",   "quiet",
-    "verbose", "profiler-timeout", "help",   "version",    "recursion"};
-
-unsigned number_of_jobs(const Setting& setting) {
-    constexpr unsigned kMost = 4096;
-    unsigned jobs = 0;
-    const char* const end = setting.value.data() + setting.value.size();
-    const auto [at, error] = std::from_chars(setting.value.data(), end, jobs);
-    if (error != std::errc() || at != end || jobs == 0 || jobs > kMost)
-        throw Error(fmt::format("{}: \"{}\" is not a number from 1 to {}", describe(setting),
-                                setting.value, kMost));
-    return jobs;
-}
-
 }  // namespace
-
-bool is_of_replay(std::string_view option) {
-    return std::find(kOptions.begin(), kOptions.end(), option) != kOptions.end();
-}
-
-CoreSettings take_replay_settings(const std::vector<Setting>& command_line) {
-    for (const CoreOption& option : core_options())
-        for (const Setting& setting : command_line)
-            if (setting.name == option.name && !is_of_replay(setting.name))
-                throw Error(fmt::format(
-                    "{} is of the run, which a replay does not change (see: assay replay --help)",
-                    describe(setting)));
-    CoreSettings settings = take_core_settings(command_line);
-    for (const Setting& setting : settings.others) {
-        if (setting.name == "weights") settings.weights = yes_or_no(setting);
-        if (setting.name == "jobs") settings.jobs = number_of_jobs(setting);
-    }
-    std::erase_if(settings.others, [](const Setting& setting) {
-        return setting.name == "weights" || setting.name == "jobs";
-    });
-    return settings;
-}
 
 std::vector<int> replay(std::span<const ReplayPoint> points, const std::string& file) {
     return Replay(points, file).execute();

@@ -5,15 +5,9 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace assay::collector {
-
-// Whether an option of assay itself is one of a replay; the others are of the run.
-bool is_of_replay(std::string_view option);
-// take_core_settings(), and --weights. Throws Error also on one that is of the run.
-CoreSettings take_replay_settings(const std::vector<Setting>& command_line);
 
 // Of each process image an events file, as the run itself would have left it. Returns the exit
 // status of the command. Throws Error.

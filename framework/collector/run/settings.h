@@ -4,6 +4,7 @@
 
 #include "framework/collector/run/simulation_points.h"
 #include "framework/recording/trace_content.h"
+#include "framework/support/command_line.h"
 #include "framework/trace/cpu_level.h"
 #include "framework/trace/segment_layout.h"
 
@@ -20,29 +21,24 @@ namespace assay::collector {
 
 class ProfilerHandle;
 
-// One option that the user gave.
-struct Setting {
-    std::string name;  // without dashes; for one profiler only: PROFILER.NAME
-    std::string value;
-    std::string origin;  // "FILE:LINE" for a configuration file, "" for the command line
-};
+// The commands whose options stand in one table.
+enum Command : unsigned { kRun = 1, kRecord = 2, kReplay = 4 };
 
-// An option of assay itself.
-struct CoreOption {
-    std::string_view name;
-    std::string_view argument;  // "" if it takes none
-    std::string_view help;      // "" if it is not for users; for manual pages more behind a newline
-    char letter = 0;            // its short name, if it has one
-};
-std::span<const CoreOption> core_options();
+struct CoreSettings;
+// Declares the options of these commands, of which `line` takes those of its own.
+void add_options(CommandLine& line, CoreSettings& settings);
+// Those of one command; none that are not for users.
+std::vector<Option> options_of(Command command);
+// An option of any of them; null if there is none. What it takes goes nowhere.
+const Option* find_option(std::string_view name);
 
 // What stands before the program, and the program with its arguments.
-struct CommandLine {
+struct CommandWords {
     std::vector<Setting> settings;
     std::vector<std::string> program;
 };
 // Throws Error on an option without the value that it needs.
-CommandLine parse_command_line(std::span<const std::string> arguments);
+CommandWords parse_command_line(std::span<const std::string> words, Command command = kRun);
 
 // The settings of a YAML file: keys are option names, values text or lists of text; a map as value
 // holds a profiler's options. Throws Error.
@@ -57,6 +53,8 @@ struct CoreSettings {
     std::string driver;                // "" for the one that was installed
     std::string record;                // the trace file of assay record; "" if none is written
     recording::TraceContent recorded;  // what it has
+    std::string simpoints;             // the files of the points that are recorded
+    std::uint64_t interval_size = 100'000'000;  // of these points, in instructions, as bbv's
     bool dump_instructions = false;
     bool types = false;
     bool contexts = false;  // of all profilers
@@ -89,23 +87,13 @@ struct CoreSettings {
     bool version = false;
     std::vector<Setting> others;  // for the profilers
 };
-// Follows --config; later settings win, and the command line wins over the file.
-CoreSettings take_core_settings(const std::vector<Setting>& command_line);
+// Follows --config; later settings win, and the command line wins over the file. Throws Error.
+CoreSettings take_core_settings(const std::vector<Setting>& command_line, Command command = kRun);
 
 // Names and values for each of the profilers, in their order. Throws Error on an option that none
 // of them has, that several have, or whose value does not fit its type.
 using Given = std::vector<std::pair<std::string, std::string>>;
 std::vector<Given> assign_to_profilers(std::span<const Setting> settings,
                                        std::span<ProfilerHandle* const> profilers);
-
-// The value of an option that is a number of instructions, as 4000000, 4000k or 4M, at least 1.
-// Throws Error.
-std::uint64_t instructions_of(const Setting& setting);
-
-// The value of an option that is yes or no. Throws Error.
-bool yes_or_no(const Setting& setting);
-
-// How an option is written: --name, or "FILE:LINE: name".
-std::string describe(const Setting& setting);
 
 }  // namespace assay::collector
