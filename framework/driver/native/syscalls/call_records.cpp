@@ -1,24 +1,13 @@
 #include "framework/driver/native/syscalls/call_records.h"
 
+#include "framework/driver/native/syscalls/call_table.h"
+
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <ctime>
 
 namespace assay::native {
 namespace {
-
-bool may_not_return(long number) {
-    switch (number) {
-        case SYS_exit:
-        case SYS_exit_group:
-        case SYS_execve:
-        case SYS_execveat:
-        case SYS_rt_sigreturn:
-            return true;
-        default:
-            return false;
-    }
-}
 
 // By the kernel: libc would ask the vDSO, which is no longer where it knows it (move_vdso()).
 std::uint64_t nanoseconds_now() {
@@ -45,7 +34,7 @@ CallRecords::CallRecords(Thread& thread, long number)
     instr_ = block.first_instr + block.instr_count - 1U;
     pid_ = thread.pid();
     if (trace::tells_contexts(trace.spec())) node_ = context.calls.node->number;
-    if (may_not_return(number)) record_call();
+    if (row_of(number).traits & kMayNotReturn) record_call();
     // A filter that the program has installed need not permit to ask for the time.
     if (trace.captures(trace::kCaptureSystemCallTimes) && !thread.process.filters_calls)
         begin_ = nanoseconds_now();

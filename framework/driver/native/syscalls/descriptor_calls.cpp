@@ -1,7 +1,7 @@
 // The target's calls on descriptors: those of the driver are not open, for the target.
 #include "framework/driver/native/machine/own_descriptors.h"
 #include "framework/driver/native/machine/target_memory.h"
-#include "framework/driver/native/syscalls/syscalls.h"
+#include "framework/driver/native/syscalls/call_table.h"
 
 #include <dirent.h>
 #include <sys/mman.h>
@@ -11,48 +11,10 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <optional>
 #include <string_view>
 
 namespace assay::native {
 namespace {
-
-// Which argument is a descriptor that programs try, to find out what is open, or use by accident.
-std::optional<unsigned> descriptor_argument(const Call& call) {
-    switch (call.number) {
-        case SYS_read:
-        case SYS_write:
-        case SYS_close:
-        case SYS_fstat:
-        case SYS_lseek:
-        case SYS_ioctl:
-        case SYS_pread64:
-        case SYS_pwrite64:
-        case SYS_readv:
-        case SYS_writev:
-        case SYS_dup:
-        case SYS_dup2:
-        case SYS_dup3:
-        case SYS_fcntl:
-        case SYS_flock:
-        case SYS_fsync:
-        case SYS_fdatasync:
-        case SYS_ftruncate:
-        case SYS_fchdir:
-        case SYS_fchmod:
-        case SYS_fchown:
-        case SYS_fstatfs:
-        case SYS_fallocate:
-        case SYS_newfstatat:
-        case SYS_statx:
-            return 0;
-        case SYS_mmap:
-            if (call.arguments[3] & MAP_ANONYMOUS) return {};
-            return 4;
-        default:
-            return {};
-    }
-}
 
 // A folder of /proc with the descriptors of this process.
 bool lists_descriptors(long descriptor) {
@@ -89,8 +51,11 @@ std::string without_own(const std::string& entries) {
 }  // namespace
 
 bool is_on_own_descriptor(const Call& call) {
-    const std::optional<unsigned> argument = descriptor_argument(call);
-    if (argument && is_own_descriptor(call.arguments[*argument])) return true;
+    const int argument = row_of(call.number).descriptor;
+    const bool without = call.number == SYS_mmap && (call.arguments[3] & MAP_ANONYMOUS);
+    if (argument != kNoDescriptor && !without &&
+        is_own_descriptor(call.arguments[static_cast<unsigned>(argument)]))
+        return true;
     // It cannot take the place of one either.
     return (call.number == SYS_dup2 || call.number == SYS_dup3) &&
            is_own_descriptor(call.arguments[1]);

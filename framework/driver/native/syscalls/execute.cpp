@@ -1,10 +1,10 @@
-#include "framework/driver/native/syscalls/execute.h"
-
+// execve(2) and execveat(2) of the target: the new program runs under a driver of its own, with a
+// trace segment of its own, unless children are not followed or the driver cannot run it.
 #include "framework/driver/native/load/program_file.h"
 #include "framework/driver/native/machine/own_descriptors.h"
 #include "framework/driver/native/machine/target_memory.h"
-#include "framework/driver/native/process/process.h"
 #include "framework/driver/native/syscalls/proc_files.h"
+#include "framework/driver/native/syscalls/syscalls.h"
 #include "framework/driver/native/trace/new_image.h"
 #include "framework/trace/command_event.h"
 
@@ -23,6 +23,23 @@ namespace assay::native {
 namespace {
 
 constexpr std::size_t kLongestArgument = 128 * 1024;  // MAX_ARG_STRLEN, execve(2)
+
+// The arguments of execveat(2); execve(2) is the same with AT_FDCWD and 0.
+struct ExecCall {
+    int folder;
+    const char* path;
+    char* const* arguments;
+    char* const* environment;
+    int flags;
+};
+
+ExecCall exec_call(const Call& call) {
+    const bool at = call.number == SYS_execveat;
+    const unsigned first = at ? 1 : 0;
+    return {at ? static_cast<int>(call.arguments[0]) : AT_FDCWD, call.pointer<const char>(first),
+            call.pointer<char* const>(first + 1), call.pointer<char* const>(first + 2),
+            at ? static_cast<int>(call.arguments[4]) : 0};
+}
 
 // What the call asks for, with a script replaced by its interpreter.
 struct ExecuteRequest {
@@ -155,7 +172,12 @@ long depart_with(Thread& thread, const ExecCall& call, ExecuteRequest& request, 
 
 }  // namespace
 
-long execute(Thread& thread, ExecCall call) {
+// Returns only if it fails, with the kernel's error, or with kNotCalled if a signal is to be
+// delivered first.
+long do_execute(const Call& made) {
+    Thread& thread = made.thread;
+    ExecCall call = exec_call(made);
+    leave_terminal(thread.process);
     // Kept for the next call: a child that shares its parent's memory does not come back to free
     // what it has allocated.
     static thread_local ExecuteRequest request;

@@ -256,7 +256,8 @@ long do_break(const Call& call) {
     return static_cast<long>(wanted);
 }
 
-long do_map(Call call) {
+long do_map(const Call& made) {
+    Call call = made;
     const Range wanted = range_of(call, 0, 1);
     const bool replaces = call.arguments[3] & MAP_FIXED;
     if (replaces && is_own_memory(wanted)) refuse_to_replace(call, "mmap(MAP_FIXED)", wanted.start);

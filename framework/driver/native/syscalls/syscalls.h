@@ -40,7 +40,7 @@ long do_clone3(const Call& call);
 long do_look_at_memory(const Call& call);
 long do_lock_all(const Call& call);
 long do_break(const Call& call);
-long do_map(Call call);
+long do_map(const Call& call);
 long do_unmap(const Call& call);
 long do_protect(const Call& call);
 long do_protect_by_key(const Call& call);
@@ -58,6 +58,17 @@ long do_set_tid_address(const Call& call);
 long do_set_robust_list(const Call& call);
 // In strict mode: one that it does not permit. Ends the thread.
 void do_call_in_strict_mode(const Call& call);
+// execute.cpp
+long do_execute(const Call& call);
+// signal_calls.cpp
+long do_signal_action(const Call& call);
+long do_signal_mask(const Call& call);
+long do_signal_stack(const Call& call);
+long do_suspend(const Call& call);
+long do_wait_for_signal(const Call& call);
+long do_poll_with_mask(const Call& call);
+long do_wait_for_events_with_mask(const Call& call);  // epoll_pwait(2)
+long do_wait_with_sized_mask(const Call& call);       // pselect6(2), io_pgetevents(2)
 // trace_calls.cpp
 long do_trace(const Call& call);
 long do_kill(const Call& call);

@@ -1,0 +1,222 @@
+#include "framework/driver/native/syscalls/call_table.h"
+
+#include "framework/driver/native/machine/own_descriptors.h"
+#include "framework/driver/native/syscalls/clone.h"
+#include "framework/driver/native/syscalls/proc_files.h"
+#include "framework/driver/native/syscalls/waiting_calls.h"
+
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+namespace assay::native {
+namespace {
+
+// Newer than the oldest supported headers: mseal(2), Linux 6.10; futex_waitv(2), 5.16, and its
+// relatives, 6.7.
+constexpr long kMemorySeal = 462;
+constexpr long kFutexWaitMany = 449, kFutexWake = 454, kFutexWait = 455, kFutexRequeue = 456;
+
+bool never_waits(const Call& /*call*/) {
+    return false;
+}
+
+// --- Calls that need no more than their arguments put in order.
+
+long do_fork(const Call& call) {
+    return do_clone(call.thread, {.flags = SIGCHLD});
+}
+
+long do_vfork(const Call& call) {
+    return do_clone(call.thread, {.flags = CLONE_VM | CLONE_VFORK | SIGCHLD});
+}
+
+long do_clone2(const Call& call) {
+    constexpr std::uint64_t kFlags = 0xffffffff;
+    return do_clone(call.thread, {call.unsigned_argument(0) & kFlags, call.unsigned_argument(1),
+                                  call.unsigned_argument(2), call.unsigned_argument(3),
+                                  call.unsigned_argument(4)});
+}
+
+long do_close_range(const Call& call) {
+    return close_other_descriptors(static_cast<unsigned>(call.arguments[0]),
+                                   static_cast<unsigned>(call.arguments[1]),
+                                   static_cast<unsigned>(call.arguments[2]));
+}
+
+long do_exit_thread(const Call& call) {
+    do_exit(call.thread, static_cast<int>(call.arguments[0]));
+    return 0;
+}
+
+long do_exit_process(const Call& call) {
+    call.thread.finish(static_cast<int>(call.arguments[0]));
+    return 0;
+}
+
+// The driver's libc has registered its own.
+long do_register_rseq(const Call& /*call*/) {
+    return -ENOSYS;
+}
+
+long do_yield(const Call& call) {
+    if (!call.process().schedule.wanted()) return pass_on(call);
+    call.process().schedule.pass(call.thread);
+    return 0;
+}
+
+// --- The table, by number.
+
+constexpr CallRow kRows[] = {
+    {SYS_read, do_read, reading_waits, 0, kInStrictMode | kFillsBuffer},
+    {SYS_write, pass_on, writing_waits, 0, kInStrictMode},
+    {SYS_open, do_open, never_waits},
+    {SYS_close, pass_on, never_waits, 0},
+    {SYS_stat, do_look, never_waits},
+    {SYS_fstat, pass_on, never_waits, 0},
+    {SYS_poll, pass_on, waits_so_long<2>},
+    {SYS_lseek, pass_on, never_waits, 0},
+    {SYS_mmap, do_map, never_waits, 4},
+    {SYS_mprotect, do_protect, never_waits},
+    {SYS_munmap, do_unmap, never_waits},
+    {SYS_brk, do_break, never_waits},
+    {SYS_rt_sigaction, do_signal_action, never_waits},
+    {SYS_rt_sigprocmask, do_signal_mask, never_waits},
+    {SYS_rt_sigreturn, pass_on, never_waits, kNoDescriptor, kMayNotReturn},
+    {SYS_ioctl, do_control, never_waits, 0},
+    {SYS_pread64, do_read, never_waits, 0, kFillsBuffer},
+    {SYS_pwrite64, pass_on, never_waits, 0},
+    {SYS_readv, do_read, reading_waits, 0},
+    {SYS_writev, pass_on, writing_pieces_waits, 0},
+    {SYS_access, do_look, never_waits},
+    {SYS_select, pass_on, waits_until<4>},
+    {SYS_sched_yield, do_yield, never_waits},
+    {SYS_mremap, do_remap, never_waits},
+    {SYS_msync, do_look_at_memory, never_waits},
+    {SYS_mincore, do_look_at_memory, never_waits},
+    {SYS_madvise, do_advise, never_waits},
+    {SYS_shmat, do_attach, never_waits},
+    {SYS_dup, pass_on, never_waits, 0},
+    {SYS_dup2, pass_on, never_waits, 0},
+    {SYS_pause, pass_on, surely_waits},
+    {SYS_nanosleep, pass_on, surely_waits},
+    {SYS_sendfile, do_read, surely_waits},
+    {SYS_connect, pass_on, surely_waits},
+    {SYS_accept, pass_on, reading_waits},
+    {SYS_sendto, pass_on, sending_waits<3>},
+    {SYS_recvfrom, pass_on, receiving_waits<3>, kNoDescriptor, kFillsBuffer},
+    {SYS_sendmsg, pass_on, sending_waits<2>},
+    {SYS_recvmsg, pass_on, receiving_waits<2>},
+    {SYS_clone, do_clone2, never_waits},
+    {SYS_fork, do_fork, never_waits},
+    {SYS_vfork, do_vfork, never_waits},
+    {SYS_execve, do_execute, never_waits, kNoDescriptor, kMayNotReturn},
+    {SYS_exit, do_exit_thread, never_waits, kNoDescriptor, kInStrictMode | kMayNotReturn},
+    {SYS_wait4, pass_on, waits_unless<2, WNOHANG>},
+    {SYS_kill, do_kill, never_waits},
+    {SYS_semop, pass_on, surely_waits},
+    {SYS_shmdt, do_detach, never_waits},
+    {SYS_msgsnd, pass_on, surely_waits},
+    {SYS_msgrcv, pass_on, surely_waits},
+    {SYS_fcntl, pass_on, record_lock_waits, 0},
+    {SYS_flock, pass_on, waits_unless<1, LOCK_NB>, 0},
+    {SYS_fsync, pass_on, never_waits, 0},
+    {SYS_fdatasync, pass_on, never_waits, 0},
+    {SYS_truncate, do_truncate, never_waits},
+    {SYS_ftruncate, pass_on, never_waits, 0},
+    {SYS_fchdir, pass_on, never_waits, 0},
+    {SYS_creat, do_open, never_waits},
+    {SYS_readlink, do_readlink, never_waits},
+    {SYS_fchmod, pass_on, never_waits, 0},
+    {SYS_fchown, pass_on, never_waits, 0},
+    {SYS_getrlimit, do_limit, never_waits},
+    {SYS_ptrace, do_trace, never_waits},
+    {SYS_rt_sigtimedwait, do_wait_for_signal, waits_until<2>},
+    {SYS_rt_sigsuspend, do_suspend, surely_waits},
+    {SYS_sigaltstack, do_signal_stack, never_waits},
+    {SYS_personality, do_personality, never_waits},
+    {SYS_fstatfs, pass_on, never_waits, 0},
+    {SYS_mlock, do_look_at_memory, never_waits},
+    {SYS_munlock, do_look_at_memory, never_waits},
+    {SYS_mlockall, do_lock_all, never_waits},
+    {SYS_prctl, do_prctl, never_waits},
+    {SYS_arch_prctl, do_arch_prctl, never_waits},
+    {SYS_setrlimit, do_limit, never_waits},
+    {SYS_tkill, do_kill, never_waits},
+    {SYS_futex, do_futex, futex_waits},
+    {SYS_io_getevents, pass_on, surely_waits},
+    {SYS_getdents64, do_list_folder, never_waits},
+    {SYS_set_tid_address, do_set_tid_address, never_waits},
+    {SYS_semtimedop, pass_on, surely_waits},
+    {SYS_clock_nanosleep, pass_on, surely_waits},
+    {SYS_exit_group, do_exit_process, never_waits, kNoDescriptor, kMayNotReturn},
+    {SYS_epoll_wait, pass_on, waits_so_long<3>},
+    {SYS_tgkill, do_kill, never_waits},
+    {SYS_mq_timedsend, pass_on, surely_waits},
+    {SYS_mq_timedreceive, pass_on, surely_waits},
+    {SYS_waitid, pass_on, waits_unless<3, WNOHANG>},
+    {SYS_openat, do_open, never_waits},
+    {SYS_newfstatat, do_look, never_waits, 0},
+    {SYS_readlinkat, do_readlink, never_waits},
+    {SYS_faccessat, do_look, never_waits},
+    {SYS_pselect6, do_wait_with_sized_mask, waits_until<4>},
+    {SYS_ppoll, do_poll_with_mask, waits_until<2>},
+    {SYS_set_robust_list, do_set_robust_list, never_waits},
+    {SYS_splice, do_read, surely_waits},
+    {SYS_tee, pass_on, surely_waits},
+    {SYS_vmsplice, pass_on, surely_waits},
+    {SYS_epoll_pwait, do_wait_for_events_with_mask, waits_so_long<3>},
+    {SYS_fallocate, pass_on, never_waits, 0},
+    {SYS_accept4, pass_on, reading_waits},
+    {SYS_dup3, pass_on, never_waits, 0},
+    {SYS_preadv, do_read, never_waits},
+    {SYS_recvmmsg, pass_on, receiving_waits<3>},
+    {SYS_prlimit64, do_limit, never_waits},
+    {SYS_sendmmsg, pass_on, sending_waits<3>},
+    {SYS_seccomp, do_seccomp, never_waits},
+    {SYS_execveat, do_execute, never_waits, kNoDescriptor, kMayNotReturn},
+    {SYS_mlock2, do_look_at_memory, never_waits},
+    {SYS_preadv2, do_read, never_waits},
+    {SYS_pkey_mprotect, do_protect_by_key, never_waits},
+    {SYS_pkey_alloc, do_allocate_key, never_waits},
+    {SYS_statx, do_look, never_waits, 0},
+    {SYS_io_pgetevents, do_wait_with_sized_mask, surely_waits},
+    {SYS_rseq, do_register_rseq, never_waits},
+    {SYS_io_uring_enter, pass_on, surely_waits},
+    {SYS_clone3, do_clone3, never_waits},
+    {SYS_close_range, do_close_range, never_waits},
+    {SYS_openat2, do_open, never_waits},
+    {SYS_faccessat2, do_look, never_waits},
+    {SYS_epoll_pwait2, do_wait_for_events_with_mask, waits_until<3>},
+    {kFutexWaitMany, do_newer_futex, never_waits},
+    {kFutexWake, do_newer_futex, never_waits},
+    {kFutexWait, do_newer_futex, never_waits},
+    {kFutexRequeue, do_newer_futex, never_waits},
+    {kMemorySeal, do_look_at_memory, never_waits},
+};
+
+constexpr CallRow kNoRow{-1, pass_on, never_waits};
+constexpr std::size_t kNumbers = 512;
+
+constexpr std::array<std::uint8_t, kNumbers> index_rows() {
+    std::array<std::uint8_t, kNumbers> indices{};  // from 1 on
+    std::uint8_t index = 0;
+    for (const CallRow& row : kRows) indices[static_cast<std::size_t>(row.number)] = ++index;
+    return indices;
+}
+static_assert(std::size(kRows) < UINT8_MAX);
+
+}  // namespace
+
+const CallRow& row_of(long number) {
+    static constexpr auto kIndices = index_rows();
+    const auto at = static_cast<std::uint64_t>(number);
+    const unsigned index = at < kNumbers ? kIndices[at] : 0;
+    return index == 0 ? kNoRow : kRows[index - 1];
+}
+
+}  // namespace assay::native
