@@ -15,6 +15,7 @@
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -75,11 +76,13 @@ class ProfileBuilder {
             find_source_positions(lines->places());
         }
         StackLines& stacks = *lines;
-        stacks.resolve([this](const ObjectPlace& place) {
-            const std::span<const symbols::Frame> frames = frames_of(place);
-            linkage_names_.add(frames);
-            return frames;
-        });
+        stacks.resolve(
+            [this](const ObjectPlace& place) {
+                const std::span<const symbols::Frame> frames = frames_of(place);
+                linkage_names_.add(frames);
+                return frames;
+            },
+            jumps_between_functions());
         sites_.sort();
         for (Part& part : parts_) part.site = sites_.number(part.site);
         // Those of one line stay in the order of their addresses.
@@ -133,6 +136,7 @@ class ProfileBuilder {
                 mapping = row.key.mapping;
                 link_address_of_0 = bias(mapping);
                 object = object_index(mapping);
+                objects_of_mappings_[mapping] = {*object, link_address_of_0};
                 note_load(*object, 0 - link_address_of_0);
             }
             entries_.push_back({row.key.pc + link_address_of_0, *object, row.number});
@@ -224,6 +228,29 @@ class ProfileBuilder {
         for (const std::uint64_t pc : pcs) places.push_back(place_of(pc));
         std::sort(places.begin(), places.end());
         return places;
+    }
+
+    // From where to where, of code that has counts.
+    StackLines::Jumps jumps_between_functions() const {
+        AddressMap::Finder mappings(*profile_.addresses);
+        StackLines::Jumps found;
+        const auto function = [&](std::uint64_t pc) -> std::string_view {
+            const std::uint32_t mapping = mappings.find(pc);
+            const auto known = mapping == kNoMapping ? objects_of_mappings_.end()
+                                                     : objects_of_mappings_.find(mapping);
+            if (known == objects_of_mappings_.end()) return {};
+            const ObjectPlace place{known->second.object, pc + known->second.bias};
+            const std::vector<std::uint64_t>& addresses = requests_[place.object].addresses;
+            if (!std::binary_search(addresses.begin(), addresses.end(), place.address)) return {};
+            return frames_of(place).back().function;
+        };
+        for (const Profile::Jump& jump : profile_.jumps) {
+            const std::string_view from = function(jump.pc);
+            if (from.empty()) continue;
+            const std::string_view to = function(jump.target);
+            if (!to.empty() && from != to) found.emplace(from, to);
+        }
+        return found;
     }
 
     // By row: one that has the same frames, up to the line that the instruction itself is of.
@@ -403,8 +430,13 @@ class ProfileBuilder {
     // By object: addresses that were resolved, and where they are.
     std::vector<symbols::Request> requests_;
     std::vector<std::vector<symbols::Location>> locations_;
-    std::map<std::uint32_t, std::uint64_t> loads_;  // by object, the first
-    std::set<std::uint32_t> generated_;             // objects that name code which no file holds
+    struct PlaceOfMapping {
+        std::uint32_t object;
+        std::uint64_t bias;
+    };
+    std::unordered_map<std::uint32_t, PlaceOfMapping> objects_of_mappings_;  // that have counts
+    std::map<std::uint32_t, std::uint64_t> loads_;                           // by object, the first
+    std::set<std::uint32_t> generated_;  // objects that name code which no file holds
     std::deque<symbols::Frame> generated_frames_;
     Counts counts_;
     ObjectGroups objects_;

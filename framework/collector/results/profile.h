@@ -29,9 +29,14 @@ struct Profile {
     // row stands for which others, as ContextShares takes it. Empty if they have none.
     std::function<void(std::span<const std::uint32_t> alike)> share_counts;
     std::span<const trace_context_t> contexts;  // which the counts are of
-    const ContextCounts* object_counts;         // by the number of an object instead of a context
-    const MemoryObjects* objects;               // null without --objects
-    const ContextCounts* thread_counts;         // by ThreadContexts::number() instead of a context
+    // Direct jumps that were executed, with contexts.
+    struct Jump {
+        std::uint64_t pc, target;
+    };
+    std::vector<Jump> jumps;
+    const ContextCounts* object_counts;  // by the number of an object instead of a context
+    const MemoryObjects* objects;        // null without --objects
+    const ContextCounts* thread_counts;  // by ThreadContexts::number() instead of a context
     const std::map<std::uint32_t, std::string>* thread_names;  // likewise; null without --threads
     const AddressMap* addresses;
     symbols::Symbolizer* symbolizer;

@@ -79,12 +79,13 @@ std::vector<ObjectPlace> StackLines::places() const {
     return places;
 }
 
-void StackLines::resolve(const FramesOf& frames_of) {
+void StackLines::resolve(const FramesOf& frames_of, const Jumps& jumps) {
     entries_.resize(profile_.contexts.size());
     for (std::size_t i = 0; i < root_counts_; ++i)
         add_counts(innermost(0, frames_of(counted_[i].place)), counted_[i].row, false);
     for (const Context& context : contexts_) {
         enter(context, frames_of(context.call), frames_of(context.function));
+        follow_jumps(context, frames_of, jumps);
         for (std::size_t i = context.first_counts; i < context.end_counts; ++i) {
             const Counted& counted = counted_[i];
             if (has_counts(counted.row, true))
@@ -94,6 +95,55 @@ void StackLines::resolve(const FramesOf& frames_of) {
                                            ? line_of(context.number)
                                            : innermost(context.number, frames_of(counted.place));
             add_counts(line, counted.row, false);
+        }
+    }
+}
+
+// Breadth first, from the function that was called on, through what was executed in the context. A
+// stub is not in the way of what it leads to.
+void StackLines::follow_jumps(const Context& context, const FramesOf& frames_of,
+                              const Jumps& jumps) {
+    const std::string_view entered = entries_[context.number].line.function;
+    const std::string_view called = frames_of(context.function).back().function;
+    struct Reached {
+        std::string_view function, shown;  // `shown`: in which function it is shown
+    };
+    std::vector<Reached> reached{{entered, entered}};
+    std::set<std::string_view> others;
+    for (std::size_t i = context.first_counts; i < context.end_counts; ++i) {
+        if (counted_[i].whole || !has_counts(counted_[i].row, false)) continue;
+        const std::string_view function = frames_of(counted_[i].place).back().function;
+        if (function == called || function == entered) continue;
+        if (is_of(function, entered))
+            reached.push_back({function, entered});
+        else
+            others.insert(function);
+    }
+    const auto leads_to = [&](std::string_view from, std::string_view to) {
+        const bool is_stub = from.ends_with(kStub);
+        return is_stub ? from.substr(0, from.size() - kStub.size()) == to
+                       : jumps.contains({from, to});
+    };
+    for (std::size_t next = 0; !others.empty(); ++next) {
+        if (next == reached.size()) {
+            // An indirect jump leads there, from a function that is not known.
+            const auto first = std::find_if(others.begin(), others.end(), [&](auto other) {
+                return std::none_of(others.begin(), others.end(),
+                                    [&](auto from) { return leads_to(from, other); });
+            });
+            if (first == others.end()) return;
+            reached.push_back({*first, *first});
+            others.erase(first);
+        }
+        const Reached from = reached[next];
+        for (auto other = others.begin(); other != others.end();) {
+            if (!leads_to(from.function, *other)) {
+                ++other;
+                continue;
+            }
+            jumped_from_[{context.number, *other}] = from.shown;
+            reached.push_back({*other, other->ends_with(kStub) ? from.shown : *other});
+            other = others.erase(other);
         }
     }
 }
@@ -144,15 +194,17 @@ std::uint32_t StackLines::line_of(std::uint32_t context, std::string_view functi
     }
     const Entry& entry = entries_[context];
     if (is_of(function, entry.line.function)) return line_of(context);
-    const auto [known, is_new] = others_.try_emplace({context, function}, 0);
-    if (!is_new) return known->second;
-    Line line{};
-    if (entry.through_stub)
-        line = entry.line;
-    else
+    const auto known = others_.find({context, function});
+    if (known != others_.end()) return known->second;
+    Line line = entry.line;
+    const auto from = jumped_from_.find({context, function});
+    if (from != jumped_from_.end())
+        line = {line_of(context, from->second), events::StackKind::kJumped, {}, 0, {}};
+    else if (!entry.through_stub)
         line = {line_of(context), events::StackKind::kJumped, {}, 0, {}};
     line.function = function;
-    return known->second = add_line(line);
+    const std::uint32_t number = add_line(line);
+    return others_[{context, function}] = number;
 }
 
 std::uint32_t StackLines::innermost(std::uint32_t context, std::span<const symbols::Frame> frames) {

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -41,7 +42,9 @@ class StackLines {
 
     // What resolve() asks for.
     std::vector<ObjectPlace> places() const;
-    void resolve(const FramesOf& frames_of);
+    // Pairs of functions, of which the first one has jumped to the second one, perhaps in contexts.
+    using Jumps = std::set<std::pair<std::string_view, std::string_view>>;
+    void resolve(const FramesOf& frames_of, const Jumps& jumps);
     void write(events::Writer& writer) const;
     // From resolve() on, before write(): the number of the line of a context's function. 0 outside
     // of all calls. One of those that have counts, or that were `others`.
@@ -81,6 +84,7 @@ class StackLines {
     bool has_counts(std::uint32_t row) const {
         return has_counts(row, false) || has_counts(row, true);
     }
+    void follow_jumps(const Context& context, const FramesOf& frames_of, const Jumps& jumps);
     void enter(const Context& context, std::span<const symbols::Frame> call,
                std::span<const symbols::Frame> function);
     std::uint32_t add_line(const Line& line);
@@ -105,6 +109,9 @@ class StackLines {
     std::vector<std::uint64_t> counts_;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::string_view>, std::uint32_t> inlined_;
     std::map<std::pair<std::uint32_t, std::string_view>, std::uint32_t> others_;  // line_of()
+    // By context and function that was jumped to: the function that has jumped there, if it is
+    // known.
+    std::map<std::pair<std::uint32_t, std::string_view>, std::string_view> jumped_from_;
 };
 
 }  // namespace assay::collector

@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <numeric>
 #include <optional>
@@ -228,6 +229,25 @@ std::string Results::schedule_of(const Origin& origin) const {
         origin.threads);
 }
 
+// Of one instruction: its target is told by its last bytes (SDM volume 2, JMP and Jcc).
+void Results::add_jumps(Profile& profile, const Origin& origin) {
+    constexpr std::uint16_t kShort = TRACE_OPCODE(0, 0xeb), kNear = TRACE_OPCODE(0, 0xe9);
+    for (std::size_t i = 0; i < origin.executions.size(); ++i) {
+        const trace_instr_t& instr = origin.code.instrs[i];
+        const bool conditional = instr.flags & TRACE_INSTR_CONDITIONAL;
+        if (origin.executions[i] == 0) continue;
+        if (!conditional && instr.opcode != kShort && instr.opcode != kNear) continue;
+        std::int8_t near = 0;
+        std::int32_t far = 0;
+        const bool is_far = instr.opcode == kNear || (conditional && instr.length >= 6);
+        std::memcpy(&near, instr.bytes + instr.length - sizeof near, sizeof near);
+        if (is_far) std::memcpy(&far, instr.bytes + instr.length - sizeof far, sizeof far);
+        const std::int64_t distance = is_far ? far : near;
+        profile.jumps.push_back(
+            {instr.pc, instr.pc + instr.length + static_cast<std::uint64_t>(distance)});
+    }
+}
+
 // Without columns.
 Profile Results::profile_of(const Counts& counts, const Origin& origin) const {
     Profile profile{.header = {},
@@ -238,6 +258,7 @@ Profile Results::profile_of(const Counts& counts, const Origin& origin) const {
                     .context_counts = &counts.contexts,
                     .share_counts = {},
                     .contexts = origin.contexts,
+                    .jumps = {},
                     .object_counts = &counts.objects,
                     .objects = origin.objects ? &origin.objects->memory() : nullptr,
                     .thread_counts = &counts.threads,
@@ -315,6 +336,7 @@ void Results::write(const Origin& origin) {
     for (std::size_t i = 0; i < session_.profilers.size(); ++i)
         if (!session_.profilers[i]->lost()) add_columns(profile, i);
     add_series(profile);
+    if (!counts_.contexts.empty() || session_.settings.contexts) add_jumps(profile, origin);
     if (session_.settings.contexts && origin.executions_by_context)
         profile.share_counts = [this, &origin](std::span<const std::uint32_t> alike) {
             share_counts(origin, alike);

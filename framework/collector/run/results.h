@@ -109,6 +109,7 @@ class Results {
     void share_among_objects(const Origin& origin);
     void share_among_threads(const Origin& origin);
     std::vector<std::uint64_t> references(const Origin& origin) const;
+    static void add_jumps(Profile& profile, const Origin& origin);
     void share_counts(const Origin& origin, std::span<const std::uint32_t> alike);
     std::string errors(const Sampling& sampling) const;
     std::string schedule_of(const Origin& origin) const;
