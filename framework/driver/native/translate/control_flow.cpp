@@ -10,6 +10,39 @@ constexpr std::size_t kContextNode = offsetof(Context, calls) + offsetof(CallSta
 constexpr std::size_t kHistory = kPredictor + offsetof(Predictor, history);
 constexpr std::size_t kNextStates = kPredictor + offsetof(Predictor, next_states);
 
+// True if the instruction gives rsp a value that was not computed from rsp before in the block, as
+// compilers do to allocate memory of variable size.
+bool sets_from_elsewhere(const UnitPlan& plan, const PlannedBlock& block, unsigned instr) {
+    const Instruction& setting = plan.instructions[instr];
+    if (!setting.sets_stack()) return false;
+    const auto source = static_cast<GprMask>(setting.form->reads & ~bit(RSP));
+    if (setting.form->reference_count != 0 || source == 0) return true;
+    for (unsigned i = instr; i-- > block.first;) {
+        const Form& form = *plan.instructions[i].form;
+        if (!(form.writes & source)) continue;
+        if (form.reads & bit(RSP)) return false;
+        if (form.kills & ~form.reads & source) return true;
+    }
+    return true;
+}
+
+// True if the instruction changes rsp last before an indirect jump, and the value that it changes
+// is from elsewhere: the unwinder of exceptions enters a function with `mov rsp, rcx; pop rcx; jmp
+// rcx`. Only the pop ends the frames of what was called there.
+bool leaves_by_jump(const UnitPlan& plan, const PlannedBlock& block, unsigned instr) {
+    const unsigned last = block.end() - 1;
+    const auto changes_stack = [&](unsigned i) {
+        return (plan.instructions[i].form->writes & bit(RSP)) != 0;
+    };
+    if (plan.instructions[last].form->flow != Flow::kJumpIndirect || instr == last) return false;
+    if (!changes_stack(instr)) return false;
+    for (unsigned i = instr + 1; i < last; ++i)
+        if (changes_stack(i)) return false;
+    for (unsigned i = block.first; i < instr; ++i)
+        if (sets_from_elsewhere(plan, block, i)) return true;
+    return false;
+}
+
 bool two_are_dead(GprMask live) {
     return __builtin_popcount(static_cast<GprMask>(~(live | bit(RSP)))) >= 2;
 }
@@ -147,17 +180,7 @@ void Predictions::leave_indirectly(const Instruction& branch, unsigned position)
 // --- Calls.
 
 bool Calls::leaves_stack(const UnitPlan& plan, const PlannedBlock& block, unsigned instr) {
-    const Instruction& setting = plan.instructions[instr];
-    if (!setting.sets_stack()) return false;
-    const auto source = static_cast<GprMask>(setting.form->reads & ~bit(RSP));
-    if (setting.form->reference_count != 0 || source == 0) return true;
-    for (unsigned i = instr; i-- > block.first;) {
-        const Form& form = *plan.instructions[i].form;
-        if (!(form.writes & source)) continue;
-        if (form.reads & bit(RSP)) return false;
-        if (form.kills & ~form.reads & source) return true;
-    }
-    return true;
+    return sets_from_elsewhere(plan, block, instr) || leaves_by_jump(plan, block, instr);
 }
 
 // Right before a call: what it references is still its caller's.

@@ -55,8 +55,7 @@ class Calls final : public Capture {
     using Capture::Capture;
 
     static bool wanted(const trace::Spec& spec) { return spec.captures & trace::kCaptureCalls; }
-    // True if the instruction gives rsp a value that was not computed from rsp before in the block,
-    // as compilers do to allocate memory of variable size.
+    // True if rsp may be on another stack or in another frame behind the instruction.
     static bool leaves_stack(const UnitPlan& plan, const PlannedBlock& block, unsigned instr);
 
     void place(Placer& placer, const PlannedBlock& block, unsigned instr) override;
