@@ -3,6 +3,8 @@
 // vector registers cannot include.
 #pragma once
 
+#include "framework/trace/recursion.h"
+
 #include <cstdint>
 
 namespace assay::trace {
@@ -34,6 +36,7 @@ struct ContextNode {
     std::uint32_t frame;   // itself but for kJump: the node of the call that is not over yet
     Kind kind;
     std::uint16_t beyond;  // not 0: stands for contexts for which there was no room
+    Recursion recursion;   // of `frame`'s function, but for kJump
 };
 inline constexpr std::uint64_t kCodeRange = 256;  // a power of two
 inline constexpr std::uint32_t kFirstContextWord = sizeof(ContextNode) / sizeof(std::uint64_t);

@@ -2,7 +2,19 @@
 
 namespace assay::collector {
 
-ContextTree::ContextTree(std::uint32_t most) : most_(most), contexts_(1), slots_(1024, kEmpty) {}
+// For trace::context_of_call().
+struct ContextTree::Path {
+    const ContextTree& tree;
+    std::uint64_t entry(std::uint32_t context) const { return tree.contexts_[context].function; }
+    std::uint32_t caller(std::uint32_t context) const { return tree.contexts_[context].parent; }
+    bool ends_path(std::uint32_t context) const {
+        return context == 0 || tree.contexts_[context].flags & TRACE_CONTEXT_SIGNAL;
+    }
+    trace::Recursion recursion(std::uint32_t context) const { return tree.recursions_[context]; }
+};
+
+ContextTree::ContextTree(std::uint32_t most)
+    : most_(most), contexts_(1), recursions_(1), slots_(1024, kEmpty) {}
 
 std::uint32_t ContextTree::enter(std::uint32_t parent, std::uint64_t call, std::uint64_t function,
                                  std::uint32_t flags) {
@@ -23,16 +35,19 @@ std::uint32_t ContextTree::enter(std::uint32_t parent, std::uint64_t call, std::
 
 std::uint32_t ContextTree::destination(std::uint32_t parent, std::uint64_t call,
                                        std::uint64_t function, std::uint32_t flags) {
-    std::uint32_t within = 0, innermost = 0;
-    for (std::uint32_t above = parent; above != 0; above = contexts_[above].parent) {
-        if (contexts_[above].function == function) {
-            if (within == 0) innermost = above;
-            if (++within == most_within_) return innermost;
+    const auto own = static_cast<std::uint32_t>(contexts_.size());
+    trace::Recursion recursion = trace::first_call(own, call, parent);
+    if (!(flags & TRACE_CONTEXT_SIGNAL)) {
+        recursion = trace::recursion_of_call(Path{*this}, parent, function, most_within_, own);
+        if (recursion.within >= most_within_) {
+            const auto [known, is_new] =
+                by_set_.try_emplace(trace::key_by_set(function, recursion), own);
+            if (!is_new && recursion.within > most_within_) return known->second;
         }
-        if (contexts_[above].flags & ~flags & TRACE_CONTEXT_SIGNAL) break;
     }
     contexts_.push_back({call, function, parent, flags});
-    return static_cast<std::uint32_t>(contexts_.size() - 1);
+    recursions_.push_back(recursion);
+    return own;
 }
 
 std::uint32_t ContextTree::variant(std::uint32_t context, std::uint32_t object) {
@@ -58,6 +73,7 @@ std::uint32_t ContextTree::variant(Variants& known, std::uint64_t key, const Ori
         origins_.push_back({next});
     const trace_context_t same = contexts_[number];
     contexts_.push_back(same);
+    recursions_.push_back(recursions_[number]);
     origins_.push_back(origin);
     return found->second = static_cast<std::uint32_t>(contexts_.size() - 1);
 }

@@ -1,14 +1,13 @@
 // The calling contexts of a run, as profilers see them: a tree that only grows.
 //
 // It is the calling context tree of Ammons, Ball and Larus ("Exploiting Hardware Performance
-// Counters with Flow and Context Sensitive Profiling", PLDI 1997): a function that is called again
-// before it has returned is in the context of its first entry, or of a later one, if so many are
-// kept. A signal handler is no recursion of what it interrupts: what it calls has contexts of its
-// own. So the length of a path is bounded by the number of functions and handlers, however deep a
-// recursion goes.
+// Counters with Flow and Context Sensitive Profiling", PLDI 1997), with another rule for recursion
+// (trace/recursion.h). The length of a path is bounded by the number of functions and handlers,
+// however deep a recursion goes.
 #pragma once
 
 #include "assay/trace_types.h"
+#include "framework/trace/recursion.h"
 
 #include <cstdint>
 #include <span>
@@ -53,6 +52,7 @@ class ContextTree {
 
   private:
     static constexpr std::uint32_t kEmpty = UINT32_MAX;
+    struct Path;
 
     // Where a call leads: a context of its own, or the one that a recursion comes back to.
     struct Edge {
@@ -71,6 +71,9 @@ class ContextTree {
     std::uint32_t most_;
     std::uint32_t most_within_ = 1;
     std::vector<trace_context_t> contexts_;
+    std::vector<trace::Recursion> recursions_;  // by number
+    // By trace::key_by_set(): the first one.
+    std::unordered_map<std::uint64_t, std::uint32_t> by_set_;
     std::vector<Edge> edges_;
     std::vector<std::uint32_t> slots_;  // edges by hash: open addressing, a power of two
     std::vector<Origin> origins_;       // of variants, and of what was entered before the last

@@ -10,12 +10,15 @@ namespace {
 
 using std::uint32_t;
 using std::uint64_t;
+using trace::mixed;
 
 constexpr uint64_t kKiB = 1024;
 constexpr uint64_t kRangeMask = ~(trace::kCodeRange - 1);
 // Of the frame below all: no stack pointer is above it.
 constexpr uint64_t kHighest = UINT64_MAX;
 constexpr uint32_t kNone = UINT32_MAX;
+// Instead of a parent, of nodes that are known by what does not depend on it.
+constexpr uint32_t kByRange = UINT32_MAX, kBySet = UINT32_MAX - 1;
 constexpr uint64_t kNodeUnit = 128;  // nodes are not smaller
 constexpr uint64_t kFewestKnown = 4096, kFewestFrames = 256, kFewestStacks = 16;
 
@@ -47,13 +50,6 @@ PART_OF_THESE void release_elements(Element* elements, uint64_t count) {
     if (elements != nullptr)
         call_kernel(SYS_munmap, reinterpret_cast<uint64_t>(elements), count * sizeof(Element), 0, 0,
                     0, 0);
-}
-
-// Finalizer of MurmurHash3 (Austin Appleby, public domain).
-PART_OF_THESE uint64_t mixed(uint64_t value) {
-    value = (value ^ value >> 33) * 0xff51afd7ed558ccdULL;
-    value = (value ^ value >> 33) * 0xc4ceb9fe1a85ec53ULL;
-    return value ^ value >> 33;
 }
 
 PART_OF_THESE uint64_t& word_of(trace::ContextNode* node, uint64_t offset) {
@@ -106,7 +102,8 @@ IN_TRANSLATED_CODE void CallTree::begin_thread() {
                   .parent = 0,
                   .frame = 0,
                   .kind = Node::kRoot,
-                  .beyond = 0});
+                  .beyond = 0,
+                  .recursion = {0, 0, 0}});
     }
     *state_ = {node_at(0), nullptr, nullptr, 0};
 }
@@ -166,20 +163,21 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::new_node(const Node& node) {
     return made;
 }
 
-// The context of the function's innermost call on the way to `parent` that is not over yet, if
-// there are as many as are kept. What a handler calls is no recursion of what it has interrupted.
-IN_TRANSLATED_CODE CallTree::Node* CallTree::earlier_entry(Node* parent, uint64_t function) const {
-    Node* innermost = nullptr;
-    uint32_t within = 0;
-    for (Node* node = frame_of(parent);; node = frame_of(node_at(node->parent))) {
-        if (node->kind == Node::kRoot) return nullptr;
-        if (node->entry == function) {
-            if (within == 0) innermost = node;
-            if (++within == recursion_) return innermost;
-        }
-        if (node->kind == Node::kHandler) return nullptr;
+// The functions on the way to a node, for trace::context_of_call().
+struct CallTree::Path {
+    const CallTree& tree;
+    PART_OF_THESE uint64_t entry(uint32_t frame) const { return tree.node_at(frame)->entry; }
+    PART_OF_THESE uint32_t caller(uint32_t frame) const {
+        return tree.node_at(tree.node_at(frame)->parent)->frame;
     }
-}
+    PART_OF_THESE bool ends_path(uint32_t frame) const {
+        const Node::Kind kind = tree.node_at(frame)->kind;
+        return kind == Node::kRoot || kind == Node::kHandler;
+    }
+    PART_OF_THESE trace::Recursion recursion(uint32_t frame) const {
+        return tree.node_at(frame)->recursion;
+    }
+};
 
 // The node that a call or a jump leads to.
 IN_TRANSLATED_CODE CallTree::Node* CallTree::child(Node* parent, Node::Kind kind, uint64_t site,
@@ -197,8 +195,15 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::find_or_make(Node* parent, Node::Ki
     const uint64_t key = mixed(site + kind) ^ target;
     const uint32_t number = parent->number;
     if (Node* const node = known(key, number)) return node;
-    Node* node = kind == Node::kCall ? earlier_entry(parent, target) : nullptr;
     const uint32_t made = nodes_->count;
+    trace::Recursion recursion = trace::first_call(made, site, parent->number);
+    Node* node = nullptr;
+    uint64_t by_set = 0;
+    if (kind == Node::kCall) {
+        recursion = trace::recursion_of_call(Path{*this}, parent->frame, target, recursion_, made);
+        by_set = trace::key_by_set(target, recursion);
+        if (recursion.within > recursion_) node = known(by_set, kBySet);
+    }
     if (node != nullptr) {
         node = in_range(node, target);
     } else if (made < most_nodes_ - kBeyond) {
@@ -210,7 +215,11 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::find_or_make(Node* parent, Node::Ki
                          .parent = number,
                          .frame = jumps ? number : made,
                          .kind = kind,
-                         .beyond = parent->beyond});
+                         .beyond = parent->beyond,
+                         .recursion = recursion});
+        if (kind == Node::kCall && recursion.within >= recursion_ &&
+            known(by_set, kBySet) == nullptr)
+            remember(by_set, kBySet, node);
     } else {
         return beyond(target);
     }
@@ -220,9 +229,8 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::find_or_make(Node* parent, Node::Ki
 
 // One for each range of code.
 IN_TRANSLATED_CODE CallTree::Node* CallTree::beyond(uint64_t target) {
-    constexpr uint32_t kNoParent = UINT32_MAX;
     const uint64_t range = target & kRangeMask;
-    if (Node* const node = known(range, kNoParent)) return node;
+    if (Node* const node = known(range, kByRange)) return node;
     const uint32_t made = nodes_->count;
     Node* const node = new_node({.entry = target,
                                  .site = 0,
@@ -231,8 +239,9 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::beyond(uint64_t target) {
                                  .parent = 0,
                                  .frame = made,
                                  .kind = Node::kCall,
-                                 .beyond = 1});
-    remember(range, kNoParent, node);
+                                 .beyond = 1,
+                                 .recursion = trace::first_call(made, range, made)});
+    remember(range, kByRange, node);
     return node;
 }
 

@@ -9,8 +9,8 @@
 //
 // A frame is known by its canonical frame address (DWARF: the stack pointer before the call), and
 // is alive as long as that is above the stack pointer: as in the collector (ShadowStacks), whose
-// notion of a stack is the same, too. A function that is called again before it has returned is in
-// the context of its first entry, or of a later one (Spec::recursion).
+// notion of a stack is the same, too. trace/recursion.h says in which context a function is that is
+// called again before it has returned (Spec::recursion).
 #pragma once
 
 #include "framework/trace/context_nodes.h"
@@ -76,6 +76,7 @@ class CallTree {
     // How far beyond the stack pointers seen a stack still is taken for the same.
     struct Reach {
         std::uint64_t below, above;
+    struct Path;
     };
     static constexpr std::uint32_t kMostStacks = 65'536;
     static constexpr std::uint32_t kBeyond = 1U << 18;  // nodes kept back for them
@@ -86,7 +87,6 @@ class CallTree {
     Node* child(Node* parent, Node::Kind kind, std::uint64_t site, std::uint64_t target);
     Node* find_or_make(Node* parent, Node::Kind kind, std::uint64_t site, std::uint64_t target);
     Node* known(std::uint64_t key, std::uint32_t parent) const;
-    Node* earlier_entry(Node* parent, std::uint64_t function) const;
     Node* new_node(const Node& node);
     void remember(std::uint64_t key, std::uint32_t parent, Node* node);
     Node* beyond(std::uint64_t target);
