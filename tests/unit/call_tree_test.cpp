@@ -5,8 +5,11 @@
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace call_tree_test {
 
@@ -40,13 +43,20 @@ class Thread {
     }
     void arrive(std::uint64_t pc, std::uint64_t sp) { tree_->arrive(pc, sp); }
     void move(std::uint64_t pc, std::uint64_t sp) { tree_->arrive(pc, sp, true); }
-    void jump(std::uint64_t pc) { tree_->jump(pc, 0); }
+    void jump(std::uint64_t pc) { tree_->jump(pc, 0, true); }
     void handle(std::uint64_t interrupted, std::uint64_t sp) {
         tree_->enter_handler(sp, interrupted, kHandler);
     }
     // The functions on the way to the present node, the outermost first, in hexadecimal.
     std::string path() const { return path(state.node->number); }
     std::uint32_t nodes() const { return nodes_->count; }
+    std::set<std::uint64_t> functions() const {
+        std::set<std::uint64_t> found;
+        for (std::uint32_t number = state.node->frame; number != 0;
+             number = node(node(number).parent).frame)
+            found.insert(node(number).entry);
+        return found;
+    }
 
     CallTree& tree() { return *tree_; }
 
@@ -114,20 +124,29 @@ TEST_CASE("call tree: code in another range belongs to the frame") {
     CHECK(thread.path() == "/402000");
 }
 
-TEST_CASE("call tree: a recursion is in the context of its first entry") {
+TEST_CASE("call tree: a recursion is in a context whose path has the same functions") {
     Thread thread;
     thread.call(kMain, kF, kStack);
     const trace::ContextNode* const first = thread.state.node;
-    thread.call(kF + 8, kG, kStack - kFrame);
-    thread.call(kG + 8, kF, kStack - 2 * kFrame);
+    thread.call(kF + 16, kF, kStack - kFrame);
     CHECK(thread.state.node == first);
-    thread.arrive(kG + 13, kStack - 2 * kFrame);
+    thread.call(kF + 8, kG, kStack - 2 * kFrame);
+    thread.call(kG + 8, kF, kStack - 3 * kFrame);
+    CHECK(thread.path() == "/402000/403000/402000");
+    const trace::ContextNode* const with_g = thread.state.node;
+    thread.arrive(kG + 13, kStack - 3 * kFrame);
     CHECK(thread.path() == "/402000/403000");
-    thread.call(kG + 8, kF, kStack - 2 * kFrame);
-    std::uint64_t sp = kStack - 2 * kFrame;
+    thread.call(kG + 8, kF, kStack - 3 * kFrame);
+    std::uint64_t sp = kStack - 3 * kFrame;
     const std::uint32_t nodes = thread.nodes();
-    for (int i = 0; i < 100'000; ++i) thread.call(kF + 16, kF, sp -= kFrame);
-    CHECK(thread.state.node == first);
+    for (int i = 0; i < 50'000; ++i) {
+        thread.call(kF + 16, kF, sp -= kFrame);
+        CHECK(thread.state.node == with_g);
+        thread.call(kF + 8, kG, sp -= kFrame);
+        CHECK(thread.path() == "/402000/403000");
+        thread.call(kG + 8, kF, sp -= kFrame);
+    }
+    CHECK(thread.state.node == with_g);
     CHECK(thread.nodes() == nodes);
     // All at once, as longjmp(3) does.
     thread.move(kMain + 32, kStack);
@@ -142,7 +161,7 @@ TEST_CASE("call tree: so many calls within one another are kept apart") {
     CHECK(thread.path() == "/402000/402000/402000");
     thread.call(kF + 32, kG, sp -= kFrame);
     thread.call(kG + 16, kF, sp -= kFrame);
-    CHECK(thread.path() == "/402000/402000/402000");
+    CHECK(thread.path() == "/402000/402000/402000/403000/402000");
 }
 
 TEST_CASE("call tree: what a handler calls is no recursion of what it interrupted") {
@@ -182,6 +201,68 @@ TEST_CASE("call tree: coroutines have stacks of their own") {
         thread.move(kG + 72, kOther - 2 * kFrame);
         CHECK(thread.path() == "/403040");
     }
+}
+
+TEST_CASE("call tree: a call ends the frames that are gone, however they were left") {
+    Thread thread;
+    thread.call(kMain, kF, kStack);
+    thread.call(kF + 8, kG, kStack - kFrame);
+    // `pop` has taken the return address, and what follows is no return.
+    thread.call(kF + 32, kG + 64, kStack - kFrame);
+    CHECK(thread.path() == "/402000/403040");
+}
+
+TEST_CASE("call tree: a stack that was moved keeps its frames") {
+    constexpr std::uint64_t kScheduler = 0x10000000, kOld = 0x20001000, kNew = 0x30009000;
+    constexpr std::uint64_t kMore = 0x405000, kGo = 0x406000;
+    Thread thread;
+    thread.move(kMain, kScheduler);
+    thread.move(kGo, kOld);
+    thread.jump(kMain + 64);
+    thread.call(kMain + 64, kF, kOld - kFrame);
+    thread.call(kF + 8, kMore, kOld - 2 * kFrame);
+    thread.move(kMore, kScheduler);
+    thread.call(kMore + 8, kG, kScheduler - kFrame);
+    thread.move(kGo, kNew - 2 * kFrame);
+    SUBCASE("control returns from the call that has left it") {
+        thread.jump(kF + 13);
+        CHECK(thread.path() == "/402000");
+        thread.arrive(kMain + 69, kNew - kFrame);
+        CHECK(thread.path().empty());
+    }
+    SUBCASE("another stack has begun") {
+        thread.jump(kF + 32);
+        CHECK(thread.path().empty());
+    }
+}
+
+TEST_CASE("call tree: inclusive counts of random calls are exact") {
+    constexpr std::uint64_t kFunctions = 12, kCalls = 50'000, kDeepest = 40;
+    Thread thread;
+    std::vector<std::uint64_t> functions;  // on the stack
+    std::map<std::uint64_t, int> real, counted;
+    std::uint64_t random = 1;
+    const auto next = [&] {
+        return (random = random * 6364136223846793005U + 1442695040888963407U) >> 33;
+    };
+    std::uint64_t sp = kStack;
+    for (std::uint64_t i = 0; i < kCalls; ++i) {
+        if (functions.size() < kDeepest && (functions.empty() || next() % 2 == 0)) {
+            const std::uint64_t from = functions.empty() ? kMain : functions.back();
+            const std::uint64_t to = (from / 0x1000 * 3 + next() % 3) % kFunctions;
+            functions.push_back(kF + to * 0x1000);
+            thread.call(from + 8, functions.back(), sp -= kFrame);
+        } else {
+            functions.pop_back();
+            thread.arrive((functions.empty() ? kMain : functions.back()) + 13, sp);
+            sp += kFrame;
+        }
+        for (const std::uint64_t function : std::set(functions.begin(), functions.end()))
+            ++real[function];
+        for (const std::uint64_t function : thread.functions()) ++counted[function];
+    }
+    CHECK(counted == real);
+    CHECK(thread.nodes() < 10'000);
 }
 
 TEST_CASE("call tree: many stacks") {

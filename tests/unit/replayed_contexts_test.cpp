@@ -129,7 +129,7 @@ TEST_CASE("replayed contexts: frames that are left by another way than a return"
         thread.call(kG, kOther, kF);
         thread.contexts.set_stack(kF, kStack - 130);
         thread.block(kF);
-        CHECK(thread.path() == "/f 3");  // the context of its first entry
+        CHECK(thread.path() == "/f/g/f 2");
     }
 }
 

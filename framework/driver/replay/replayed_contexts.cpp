@@ -50,7 +50,7 @@ void ReplayedContexts::go_on(std::uint64_t pc) {
             }
             [[fallthrough]];
         case Way::kDriver:
-            tree_->arrive(pc, way.sp);
+            tree_->arrive(pc, way.sp, way.kind == Way::kDriver);
             break;
     }
     if (!is_in_range(*state_.node, pc)) tree_->jump(pc, 0);

@@ -106,6 +106,7 @@ IN_TRANSLATED_CODE void CallTree::begin_thread() {
                   .recursion = {0, 0, 0}});
     }
     *state_ = {node_at(0), nullptr, nullptr, 0};
+    left_last_ = left_before_ = arrived_at_ = 0;
 }
 
 // --- Nodes.
@@ -257,6 +258,8 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::in_range(Node* node, uint64_t pc) {
 
 IN_TRANSLATED_CODE void CallTree::call(const CallSite& site, uint64_t target, uint64_t address) {
     if (present_ == kNone) load(new_stack(address));
+    leave_frames(address);
+    arrived_at_ = 0;
     Node* const caller = state_->node;
     push(in_range(caller, site.behind), address);
     Node* const callee = child(caller, Node::kCall, site.pc, target);
@@ -264,10 +267,14 @@ IN_TRANSLATED_CODE void CallTree::call(const CallSite& site, uint64_t target, ui
     state_->node = callee;
 }
 
-IN_TRANSLATED_CODE void CallTree::jump(uint64_t target, uint64_t word) {
+// What has arrived on a stack without frames can be a stack that was moved. So no word may have
+// where an indirect jump from there leads.
+IN_TRANSLATED_CODE void CallTree::jump(uint64_t target, uint64_t word, bool indirect) {
+    if (arrived_at_ != 0) follow_moved_stack(target);
     Node* const before = state_->node;
     Node* const node = in_range(before, target);
-    if (word != 0) word_of(before, word) = reinterpret_cast<uint64_t>(node);
+    const bool keeps = word != 0 && !(indirect && frame_of(before)->kind == Node::kRoot);
+    if (keeps) word_of(before, word) = reinterpret_cast<uint64_t>(node);
     state_->node = node;
 }
 
@@ -277,6 +284,37 @@ IN_TRANSLATED_CODE void CallTree::arrive(uint64_t pc, uint64_t sp, bool from_els
     constexpr Reach kOfCall{16 * kKiB * kKiB, 16 * kKiB * kKiB}, kOfValue{4 * kKiB, 4 * kKiB};
     move(sp, from_elsewhere ? kOfValue : kOfCall);
     state_->node = in_range(state_->node, pc);
+    arrived_at_ = from_elsewhere && state_->top == stacks_[present_].frames + 1 ? sp : 0;
+}
+
+// Go's runtime copies a stack that is too small to another place, and returns there from the call
+// that has found it too small. So all frames are there now.
+IN_TRANSLATED_CODE void CallTree::follow_moved_stack(uint64_t target) {
+    constexpr uint64_t kLongestCall = 15;
+    const uint64_t sp = arrived_at_;
+    arrived_at_ = 0;
+    const uint32_t moved = find(left_before_, 0);
+    if (moved == kNone || moved == present_ || state_->top != stacks_[present_].frames + 1) return;
+    Stack& from = stacks_[moved];
+    const Node* const called = frame_of(from.node);
+    const bool returns = from.top > from.frames + 1 && called->kind == Node::kCall &&
+                         target > called->site && target - called->site <= kLongestCall;
+    if (!returns) return;
+    const uint64_t distance = sp - from.top[-1].address, high = from.high + distance;
+    for (CallFrame* frame = from.frames + 1; frame < from.top; ++frame) frame->address += distance;
+    Stack& to = stacks_[present_];
+    const Stack empty = to;
+    to.node = from.node;
+    to.frames = from.frames;
+    to.top = from.top;
+    to.end = from.end;
+    from.node = node_at(0);
+    from.frames = empty.frames;
+    from.top = empty.frames + 1;
+    from.end = empty.end;
+    if (high > to.high) extend(high);
+    load(present_);
+    leave_frames(sp);
 }
 
 // On the stack of what it interrupts, below the red zone and all registers, or on one of its own.
@@ -326,8 +364,17 @@ IN_TRANSLATED_CODE void CallTree::load(uint32_t number) {
 // Makes the stack that contains `sp` the present one, and removes the frames that are gone.
 IN_TRANSLATED_CODE void CallTree::move(uint64_t sp, const Reach& reach) {
     save();
+    const uint64_t before = present_ == kNone ? 0 : stacks_[present_].high;
     load(stack_of(sp, reach));
+    if (stacks_[present_].high != before) {
+        left_before_ = left_last_;
+        left_last_ = before;
+    }
     extend(sp);
+    leave_frames(sp);
+}
+
+IN_TRANSLATED_CODE void CallTree::leave_frames(uint64_t sp) {
     while (state_->top[-1].address <= sp && sp != kHighest) state_->node = (--state_->top)->caller;
 }
 
@@ -421,7 +468,8 @@ IN_TRANSLATED_CODE void assay_tree_call(CallTree* tree, const CallSite* site, st
 
 IN_TRANSLATED_CODE void assay_tree_jump(CallTree* tree, std::uint64_t word, std::uint64_t target,
                                         std::uint64_t /*sp*/) {
-    tree->jump(target, word);
+    tree->jump(target, word & ~assay::native::kIndirectJump,
+               (word & assay::native::kIndirectJump) != 0);
 }
 
 IN_TRANSLATED_CODE void assay_tree_arrive(CallTree* tree, std::uint64_t from_elsewhere,

@@ -43,6 +43,9 @@ struct CallSite {
     std::uint64_t word;
 };
 
+// Beside the word of an indirect jump, for assay_tree_jump().
+inline constexpr std::uint64_t kIndirectJump = 1;
+
 class CallTree {
   public:
     // Of a thread, and in memory that is zero. `nodes`: those of its slot, kContextsBytes.
@@ -55,7 +58,7 @@ class CallTree {
 
     // A call, or a jump to another range of code. `address`: the frame's.
     void call(const CallSite& site, std::uint64_t target, std::uint64_t address);
-    void jump(std::uint64_t target, std::uint64_t word);
+    void jump(std::uint64_t target, std::uint64_t word, bool indirect = false);
     // Control is at `pc` with that stack pointer, whatever has led there. `from_elsewhere`: the
     // stack pointer has got a value that was not computed from the one before.
     void arrive(std::uint64_t pc, std::uint64_t sp, bool from_elsewhere = false);
@@ -73,10 +76,10 @@ class CallTree {
         CallFrame* frames;        // the first one is below all
         CallFrame *top, *end;
     };
+    struct Path;
     // How far beyond the stack pointers seen a stack still is taken for the same.
     struct Reach {
         std::uint64_t below, above;
-    struct Path;
     };
     static constexpr std::uint32_t kMostStacks = 65'536;
     static constexpr std::uint32_t kBeyond = 1U << 18;  // nodes kept back for them
@@ -92,6 +95,8 @@ class CallTree {
     Node* beyond(std::uint64_t target);
     void push(Node* caller, std::uint64_t address);
     void move(std::uint64_t sp, const Reach& reach);
+    void leave_frames(std::uint64_t sp);  // those that are gone
+    void follow_moved_stack(std::uint64_t target);
     std::uint32_t stack_of(std::uint64_t sp, const Reach& reach);
     std::uint32_t find(std::uint64_t sp, std::uint64_t reach) const;
     std::uint32_t first_above(std::uint64_t sp) const;
@@ -126,6 +131,9 @@ class CallTree {
     // By `high`.
     Stack* stacks_;
     std::uint32_t stack_count_, stack_room_, present_;
+    // Stack::high of the ones that the thread was on before the present one, the last one first.
+    std::uint64_t left_last_, left_before_;
+    std::uint64_t arrived_at_;  // 0, or the stack pointer with which a stack without frames began
 };
 
 }  // namespace assay::native

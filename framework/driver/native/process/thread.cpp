@@ -317,7 +317,7 @@ std::uint32_t Thread::stack_site() {
 void Thread::record_stack(std::uint32_t site) {
     if (captures_calls() && site != kNoSite) trace.append(context->gpr[RSP], site);
     if (context->call_tree != nullptr && version() != kPlain)
-        context->call_tree->arrive(context->pc, context->gpr[RSP]);
+        context->call_tree->arrive(context->pc, context->gpr[RSP], true);
 }
 
 }  // namespace assay::native

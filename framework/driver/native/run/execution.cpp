@@ -62,7 +62,7 @@ void Execution::look_at_stack(const Block& block) {
     if (sp == sp_left_with_ && context_.calls.top != nullptr)
         context_.call_tree->jump(block.pc, 0);
     else
-        context_.call_tree->arrive(block.pc, sp);
+        context_.call_tree->arrive(block.pc, sp, true);
 }
 
 void Execution::deliver_signal() {

@@ -275,7 +275,7 @@ void Contexts::jump_indirectly(const Instruction& branch) {
     }
     for (const std::uint64_t jump : {unknown, another})
         if (jump != 0) cold_.patch(jump, cold_.address);
-    call_subroutine(kJumpStub, static_cast<std::uint64_t>(offset_of(word)), RCX);
+    call_subroutine(kJumpStub, static_cast<std::uint64_t>(offset_of(word)) | kIndirectJump, RCX);
     cold_.jump(back);
 }
 
