@@ -342,6 +342,66 @@ class ContextsOfAllProfilers(unittest.TestCase):
                 found[row[2]] = max(count, found.get(row[2], 0))
         return {name: count for name, count in found.items() if name != "_start"}
 
+    def compiled(self, name, text, *options):
+        """A program of its own, profiled; inclusive Ir by function and Callgrind's."""
+        folder = support.temporary_folder(self)
+        (folder / name).write_text(text)
+        program = folder / "program"
+        compiler = "g++" if name.endswith("cpp") else "gcc"
+        made = run([compiler, "-O2", "-g", "-o", program, folder / name, *options])
+        self.assertEqual(made.returncode, 0, made.stderr)
+        found = []
+        for commands in ([["run"]], [["record", "-o", folder / "trace"], ["replay"]]):
+            for command in commands:
+                named = [folder / "trace"] if command[0] == "replay" else ["--", program]
+                wanted = [] if command[0] == "record" else [
+                    "--plugin=cache", "--cache-sim=no", "--contexts", f"--out={folder / 'out'}"]
+                done = run([support.ASSAY, command[0], "-q", *command[1:], *wanted, *named])
+                self.assertEqual(done.returncode, 0, done.stderr)
+            ours = Counter()
+            for path, counts in self.stacks(support.read_events(folder / "out")).items():
+                for function in set(path.split("/")):
+                    ours[re.sub(r"\(.*", "", function)] += counts["Ir"]
+            found.append(ours)
+        self.assertEqual(found[0], found[1])  # live and replayed
+        return found[0], program
+
+    def test_mutual_recursion(self):
+        """parse_group() calls the work by parse_expression() only, which is on the stack already."""
+        ours, program = self.compiled("mutual.c", """
+#define KEPT __attribute__((noinline, noclone)) static
+KEPT long work(long n) { long s = 0; for (long i = 0; i < n; i++) s += i ^ n; return s; }
+KEPT long parse_expression(long depth);
+KEPT long parse_group(long depth) { return parse_expression(depth - 1) + 1; }
+KEPT long parse_expression(long depth) { long w = work(1000); return depth == 0 ? w : w + parse_group(depth) + 1; }
+int main(void) { return parse_expression(49) == 0; }
+""", "-fno-optimize-sibling-calls", "-O1")
+        theirs = self.callgrind_inclusive(program)
+        for name in ("work", "parse_group", "parse_expression"):
+            self.assertEqual(ours[name], theirs[name], name)
+
+    def test_what_is_called_after_an_exception(self):
+        ours, _ = self.compiled("thrown.cpp", """
+#include <stdexcept>
+#define KEPT __attribute__((noinline, noclone))
+KEPT void work() { for (long i = 0; i < 100000; ++i) __asm__ volatile(""); }
+KEPT void thrower(int n) { if (n == 1) throw std::runtime_error("x"); }
+int main(int count, char**) { try { thrower(count); } catch (const std::exception&) { } work(); }
+""")
+        self.assertGreater(ours["work"], 200_000)
+        self.assertLess(ours["thrower"], 150_000)
+        self.assertGreater(ours["main"], ours["work"] + ours["thrower"] - 1)
+
+    def test_chains_of_tail_calls(self):
+        ours, _ = self.compiled("chain.c", """
+#define KEPT __attribute__((noinline, noclone))
+KEPT void third(long n) { __asm__ volatile("nop; 1: dec %0; jnz 1b" : "+r"(n)); }
+KEPT void second(long n) { third(n + 1); }
+KEPT void first(long n) { second(n + 1); }
+int main(void) { for (int i = 0; i < 100; i++) first(998); return 0; }
+""")
+        self.assertEqual([ours[name] for name in ("third", "second", "first")], [200_200, 200_400, 200_600])
+
     def test_not_in_bursts(self):
         result = profile([PROGRAMS / "callers"], "--contexts", "--sample=1/100")
         self.assertEqual(result.returncode, 125, result.stderr)

@@ -241,14 +241,17 @@ class ProfileBuilder {
             if (known == objects_of_mappings_.end()) return {};
             const ObjectPlace place{known->second.object, pc + known->second.bias};
             const std::vector<std::uint64_t>& addresses = requests_[place.object].addresses;
-            if (!std::binary_search(addresses.begin(), addresses.end(), place.address)) return {};
-            return frames_of(place).back().function;
+            const auto at = std::lower_bound(addresses.begin(), addresses.end(), place.address);
+            if (at == addresses.end() || *at != place.address) return {};
+            const auto number = static_cast<std::size_t>(at - addresses.begin());
+            return locations_[place.object][number].frames.back().function;
         };
         for (const Profile::Jump& jump : profile_.jumps) {
             const std::string_view from = function(jump.pc);
             if (from.empty()) continue;
-            const std::string_view to = function(jump.target);
-            if (!to.empty() && from != to) found.emplace(from, to);
+            const std::string_view to = jump.target == 0 ? "" : function(jump.target);
+            if (from.data() == to.data()) continue;
+            if (jump.target == 0 || (!to.empty() && from != to)) found.emplace(from, to);
         }
         return found;
     }

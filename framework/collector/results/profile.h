@@ -29,9 +29,9 @@ struct Profile {
     // row stands for which others, as ContextShares takes it. Empty if they have none.
     std::function<void(std::span<const std::uint32_t> alike)> share_counts;
     std::span<const trace_context_t> contexts;  // which the counts are of
-    // Direct jumps that were executed, with contexts.
+    // Jumps that were executed, with contexts.
     struct Jump {
-        std::uint64_t pc, target;
+        std::uint64_t pc, target;  // an indirect one: 0
     };
     std::vector<Jump> jumps;
     const ContextCounts* object_counts;  // by the number of an object instead of a context

@@ -8,6 +8,8 @@ namespace {
 
 // Of an entry of the procedure linkage table (symbols/plt.h).
 constexpr std::string_view kStub = "@plt";
+// Of glibc's dynamic linker: a stub leads there first.
+constexpr std::string_view kResolver = "_dl_runtime_resolve";
 
 // Whether code of `function` is of the function that was entered, or of a part that the compiler
 // has split off it. Else it was jumped to.
@@ -81,11 +83,13 @@ std::vector<ObjectPlace> StackLines::places() const {
 
 void StackLines::resolve(const FramesOf& frames_of, const Jumps& jumps) {
     entries_.resize(profile_.contexts.size());
+    frames_of_ = &frames_of;
+    jumps_ = &jumps;
+    for (const Context& context : contexts_) entries_[context.number].context = &context;
     for (std::size_t i = 0; i < root_counts_; ++i)
         add_counts(innermost(0, frames_of(counted_[i].place)), counted_[i].row, false);
     for (const Context& context : contexts_) {
         enter(context, frames_of(context.call), frames_of(context.function));
-        follow_jumps(context, frames_of, jumps);
         for (std::size_t i = context.first_counts; i < context.end_counts; ++i) {
             const Counted& counted = counted_[i];
             if (has_counts(counted.row, true))
@@ -99,52 +103,69 @@ void StackLines::resolve(const FramesOf& frames_of, const Jumps& jumps) {
     }
 }
 
-// Breadth first, from the function that was called on, through what was executed in the context. A
-// stub is not in the way of what it leads to.
-void StackLines::follow_jumps(const Context& context, const FramesOf& frames_of,
-                              const Jumps& jumps) {
+// A function is shown below the only one of the context that has jumped to it directly; if there is
+// none, below the only one with an indirect jump. A stub is not in the way of what it leads to.
+// Otherwise it is not known which function has jumped there: no function counts too much.
+void StackLines::follow_jumps(const Context& context) {
+    const FramesOf& frames_of = *frames_of_;
+    const Jumps& jumps = *jumps_;
     const std::string_view entered = entries_[context.number].line.function;
     const std::string_view called = frames_of(context.function).back().function;
-    struct Reached {
-        std::string_view function, shown;  // `shown`: in which function it is shown
-    };
-    std::vector<Reached> reached{{entered, entered}};
+    std::vector<std::string_view>
+        functions;  // that are the one entered or parts of it; then others
     std::set<std::string_view> others;
     for (std::size_t i = context.first_counts; i < context.end_counts; ++i) {
         if (counted_[i].whole || !has_counts(counted_[i].row, false)) continue;
         const std::string_view function = frames_of(counted_[i].place).back().function;
-        if (function == called || function == entered) continue;
-        if (is_of(function, entered))
-            reached.push_back({function, entered});
-        else
+        if (function == called && function != entered) continue;  // the stub
+        if (function.starts_with(kResolver)) continue;
+        if (!is_of(function, entered))
             others.insert(function);
+        else if (std::find(functions.begin(), functions.end(), function) == functions.end())
+            functions.push_back(function);
     }
-    const auto leads_to = [&](std::string_view from, std::string_view to) {
-        const bool is_stub = from.ends_with(kStub);
-        return is_stub ? from.substr(0, from.size() - kStub.size()) == to
-                       : jumps.contains({from, to});
+    if (others.empty()) return;
+    const std::size_t own = functions.size();
+    functions.insert(functions.end(), others.begin(), others.end());
+    const auto only = [&](std::string_view to, const auto& leads) {
+        std::string_view found;
+        for (const std::string_view from : functions) {
+            if (from == to || !leads(from)) continue;
+            if (!found.empty()) return std::string_view();
+            found = from;
+        }
+        return found;
     };
-    for (std::size_t next = 0; !others.empty(); ++next) {
-        if (next == reached.size()) {
-            // An indirect jump leads there, from a function that is not known.
-            const auto first = std::find_if(others.begin(), others.end(), [&](auto other) {
-                return std::none_of(others.begin(), others.end(),
-                                    [&](auto from) { return leads_to(from, other); });
+    std::map<std::string_view, std::string_view>
+        from;  // by function, the one that has jumped there
+    for (std::size_t i = own; i < functions.size(); ++i) {
+        const std::string_view to = functions[i];
+        bool direct = false;
+        std::string_view source = only(to, [&](std::string_view function) {
+            const bool leads = function.ends_with(kStub)
+                                   ? function.substr(0, function.size() - kStub.size()) == to
+                                   : jumps.contains({function, to});
+            direct |= leads;
+            return leads;
+        });
+        if (!direct)
+            source = only(to, [&](std::string_view function) {
+                return !function.ends_with(kStub) && jumps.contains({function, {}});
             });
-            if (first == others.end()) return;
-            reached.push_back({*first, *first});
-            others.erase(first);
+        if (!source.empty()) from[to] = source;
+    }
+    for (const auto& [to, source] : from) {
+        std::string_view shown = source;
+        for (std::size_t steps = 0; shown.ends_with(kStub) && from.contains(shown); ++steps) {
+            if (steps == from.size()) break;
+            shown = from[shown];
         }
-        const Reached from = reached[next];
-        for (auto other = others.begin(); other != others.end();) {
-            if (!leads_to(from.function, *other)) {
-                ++other;
-                continue;
-            }
-            jumped_from_[{context.number, *other}] = from.shown;
-            reached.push_back({*other, other->ends_with(kStub) ? from.shown : *other});
-            other = others.erase(other);
-        }
+        // Functions that jump to one another in a circle have been entered by another way.
+        std::string_view above = shown;
+        for (std::size_t steps = 0; from.contains(above) && steps <= from.size(); ++steps)
+            above = from[above];
+        if (from.contains(above)) continue;
+        jumped_from_[{context.number, to}] = is_of(shown, entered) ? entered : shown;
     }
 }
 
@@ -196,6 +217,10 @@ std::uint32_t StackLines::line_of(std::uint32_t context, std::string_view functi
     if (is_of(function, entry.line.function)) return line_of(context);
     const auto known = others_.find({context, function});
     if (known != others_.end()) return known->second;
+    if (!entry.follows_jumps) {
+        entries_[context].follows_jumps = true;
+        follow_jumps(*entry.context);
+    }
     Line line = entry.line;
     const auto from = jumped_from_.find({context, function});
     if (from != jumped_from_.end())

@@ -42,7 +42,8 @@ class StackLines {
 
     // What resolve() asks for.
     std::vector<ObjectPlace> places() const;
-    // Pairs of functions, of which the first one has jumped to the second one, perhaps in contexts.
+    // Pairs of functions, of which the first one has jumped to the second one, in whichever
+    // context. An indirect jump leads to "".
     using Jumps = std::set<std::pair<std::string_view, std::string_view>>;
     void resolve(const FramesOf& frames_of, const Jumps& jumps);
     void write(events::Writer& writer) const;
@@ -75,6 +76,8 @@ class StackLines {
         Line line;
         bool through_stub;
         std::uint32_t number;  // of the line in the file; 0 as long as it has none
+        const Context* context = nullptr;
+        bool follows_jumps = false;  // jumped_from_ has what is known of the context
     };
 
     bool counts_calls(std::size_t event) const {
@@ -84,7 +87,7 @@ class StackLines {
     bool has_counts(std::uint32_t row) const {
         return has_counts(row, false) || has_counts(row, true);
     }
-    void follow_jumps(const Context& context, const FramesOf& frames_of, const Jumps& jumps);
+    void follow_jumps(const Context& context);
     void enter(const Context& context, std::span<const symbols::Frame> call,
                std::span<const symbols::Frame> function);
     std::uint32_t add_line(const Line& line);
@@ -105,7 +108,10 @@ class StackLines {
     std::vector<Counted> counted_;     // by context and place
     std::vector<Context> contexts_;    // by number
     std::vector<Entry> entries_;       // by context
-    std::vector<Line> lines_;          // by their number in the file, from 1
+    // Of resolve(), while it runs.
+    const FramesOf* frames_of_ = nullptr;
+    const Jumps* jumps_ = nullptr;
+    std::vector<Line> lines_;  // by their number in the file, from 1
     std::vector<std::uint64_t> counts_;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::string_view>, std::uint32_t> inlined_;
     std::map<std::pair<std::uint32_t, std::string_view>, std::uint32_t> others_;  // line_of()

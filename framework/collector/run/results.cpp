@@ -236,6 +236,9 @@ void Results::add_jumps(Profile& profile, const Origin& origin) {
         const trace_instr_t& instr = origin.code.instrs[i];
         const bool conditional = instr.flags & TRACE_INSTR_CONDITIONAL;
         if (origin.executions[i] == 0) continue;
+        constexpr unsigned kNoJump = TRACE_INSTR_CALL | TRACE_INSTR_RETURN;
+        if (instr.flags & TRACE_INSTR_INDIRECT && !(instr.flags & kNoJump))
+            profile.jumps.push_back({instr.pc, 0});
         if (!conditional && instr.opcode != kShort && instr.opcode != kNear) continue;
         std::int8_t near = 0;
         std::int32_t far = 0;
