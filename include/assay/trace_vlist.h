@@ -170,8 +170,8 @@ void trace_capture_runs(trace_vlist_table_t* spec);
 /* Instruction fetches, as records of sites of kind TRACE_SITE_FETCH, in order with the data
  * references: the fetch of an instruction stands before its data references. Within a basic
  * block only the fetches that touch a line which the instruction before did not touch are
- * recorded; the filter is as above, with lines of instruction addresses. `filter_sets` must
- * not be 0. */
+ * recorded; the filter is as above, with lines of instruction addresses. With 0 `filter_sets` the
+ * fetch of each instruction that is executed is recorded, however many iterations it makes. */
 void trace_capture_fetches(trace_vlist_table_t* spec, uint32_t filter_line, uint32_t filter_sets);
 
 /* A cache of each thread by itself, for trace_capture_misses. */

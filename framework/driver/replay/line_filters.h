@@ -52,12 +52,14 @@ class DataFilter {
 class FetchFilter {
   public:
     explicit FetchFilter(const trace::Spec& spec)
-        : shift_(static_cast<unsigned>(std::countr_zero(std::max(spec.fetch.line_bytes, 1U)))),
+        : passes_all_(spec.fetch.sets == 0),
+          shift_(static_cast<unsigned>(std::countr_zero(std::max(spec.fetch.line_bytes, 1U)))),
           mask_(std::max(spec.fetch.sets, 1U) - 1),
           lines_(mask_ + std::size_t{1}, UINT64_MAX) {}
 
     // Of the lines `first` to `last`, counted from the one of `address`.
     bool passes(std::uint64_t address, unsigned first, unsigned last) {
+        if (passes_all_) return true;
         bool passes = false;
         const std::uint64_t own = address >> shift_;
         for (std::uint64_t line = own + first; line <= own + last; ++line) {
@@ -70,6 +72,7 @@ class FetchFilter {
     void forget() { std::fill(lines_.begin(), lines_.end(), UINT64_MAX); }
 
   private:
+    bool passes_all_;
     unsigned shift_;
     std::uint64_t mask_;
     std::vector<std::uint64_t> lines_;

@@ -101,13 +101,15 @@ void ReplayPlan::plan_block_records(const PlannedBlock& block, BlockFacts& facts
         add_site(shown_blocks_[block.first_block + i].first_instr, 0, TRACE_SITE_BLOCK_LEFT);
 }
 
-// Of the first instruction, and of those that begin another line than the one before.
+// Of the first instruction, and of those that begin another line than the one before; without a
+// filter of all.
 void ReplayPlan::plan_fetches(const BlockFacts& block) {
-    const std::uint64_t line = spec_.fetch.line_bytes;
+    const bool are_all_recorded = spec_.fetch.sets == 0;
+    const std::uint64_t line = std::max(spec_.fetch.line_bytes, 1U);
     for (unsigned i = 0; i < block.instr_count; ++i) {
         const trace_instr_t& instr = image_.instrs()[block.first_instr + i];
         const std::uint64_t last = (instr.pc + instr.length - 1) / line;
-        if (i != 0 && (instr.pc - 1) / line == last) continue;
+        if (!are_all_recorded && i != 0 && (instr.pc - 1) / line == last) continue;
         // An instruction has 15 bytes at most.
         const auto lines = static_cast<std::uint8_t>((last - instr.pc / line) & 15U);
         items_.push_back({.address = instr.pc,

@@ -98,7 +98,7 @@ class Captures {
     }
     // Every reference but those that continue a run of their operand, whose number `aux` is.
     void runs() { trace_capture_runs(spec_); }
-    // Instruction fetches, by line, in order with references to data. `filter_sets` is not 0.
+    // Instruction fetches, by line, in order with references to data; with 0 sets each one.
     void fetches(std::uint32_t filter_line, std::uint32_t filter_sets) {
         trace_capture_fetches(spec_, filter_line, filter_sets);
     }

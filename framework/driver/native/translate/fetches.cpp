@@ -19,14 +19,15 @@ bool Fetches::crosses_line(unsigned instr) const {
 }
 
 void Fetches::place(Placer& placer, const PlannedBlock& block, unsigned instr) {
-    if (instr == block.first ? !is_behind_record() : !crosses_line(instr)) return;
+    if (are_all_recorded()) return placer.place_before(instr);
+    if (instr == block.first ? !is_first_placed() : !crosses_line(instr)) return;
     Item item;
     item.instr = static_cast<std::uint16_t>(instr);
     placer.place(item);
 }
 
 void Fetches::at_entry(const PlannedBlock& block, Block& record) {
-    if (is_behind_record()) return;
+    if (is_first_placed()) return;
     const bool flags_live = plan_.flags_live[block.first] != 0;
     if (!block.previous_fetched) {
         check(hot_, block.first, block.first, flags_live);
@@ -37,6 +38,14 @@ void Fetches::at_entry(const PlannedBlock& block, Block& record) {
     record.entry = cold_.address;
     check(cold_, block.first, block.first, flags_live);
     cold_.jump(body);
+}
+
+void Fetches::emit(const Item& item) {
+    if (!are_all_recorded()) return check(hot_, item.instr, item.position, item.flags_live);
+    const Instruction& instruction = plan_.instructions[item.instr];
+    const std::uint32_t site =
+        writer_.new_site(item.instr, instruction.form->length, TRACE_SITE_FETCH, 0);
+    UnitWriter::append_constant(hot_, scratch_.cursor(0, item.position), instruction.pc, site);
 }
 
 void Fetches::check(Assembler& code, unsigned instr, unsigned position, bool flags_live) {

@@ -5,6 +5,8 @@
 //
 //   fetch_filter[line % sets]         a tag of the line
 //
+// Without a filter each instruction has a record.
+//
 // With Spec::fetch_ways the cache itself is looked at, and each fetch of a line that is in it notes
 // when that was: see FirstLevel.
 #pragma once
@@ -19,17 +21,17 @@ class Fetches final : public Capture {
 
     static bool wanted(const trace::Spec& spec) { return spec.captures & trace::kCaptureFetches; }
 
-    // Of a block's first instruction. Some ways into the block skip it, but with BlockRecords: it
-    // is placed behind the record then.
+    // The check of a block's first instruction, unless that has an item. Some ways into the block
+    // skip it.
     void at_entry(const PlannedBlock& block, Block& record) override;
-    // Of the others, of those that begin another line than the one before.
+    // Items of the others that begin another line than the one before; without a filter of all.
     void place(Placer& placer, const PlannedBlock& block, unsigned instr) override;
-    void emit(const Item& item) override {
-        check(hot_, item.instr, item.position, item.flags_live);
-    }
+    void emit(const Item& item) override;
 
   private:
-    bool is_behind_record() const { return BlockRecords::wanted(spec_); }
+    bool are_all_recorded() const { return spec_.fetch.sets == 0; }
+    // The first instruction of a block has an item: with BlockRecords it stands behind the record.
+    bool is_first_placed() const { return are_all_recorded() || BlockRecords::wanted(spec_); }
 
     // The lines that are checked, and what the record says.
     struct Fetch {

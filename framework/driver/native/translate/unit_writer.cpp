@@ -97,21 +97,27 @@ void UnitWriter::append(Assembler& code, unsigned cursor, unsigned value, std::u
     code.prefetch_for_write(Address{base, kNoGpr, 1, kPrefetched});
 }
 
+void UnitWriter::append_constant(Assembler& code, unsigned cursor, std::uint64_t value,
+                                 std::uint32_t site) {
+    const auto base = static_cast<std::uint8_t>(cursor);
+    // In two halves, if it is large: there is no move of a 64-bit constant to memory.
+    const bool large = !fits32(static_cast<std::int64_t>(value));
+    code.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 0}, !large);
+    code.u32(static_cast<std::uint32_t>(value));
+    if (large) {
+        code.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 4}, false);
+        code.u32(static_cast<std::uint32_t>(value >> 32));
+    }
+    code.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 8});
+    code.u32(site);
+    code.lea(base, Address{base, kNoGpr, 1, kRecordBytes});
+}
+
 void UnitWriter::record_constant(std::uint64_t value, std::uint32_t site, unsigned spare) {
     const bool cached = scratch.cached_cursor() != kNoGpr;
     const auto cursor = static_cast<std::uint8_t>(cached ? scratch.cached_cursor() : spare);
     if (!cached) cold.with_thread(kLoad, cursor, kCursorOffset);
-    // In two halves, if it is large: there is no move of a 64-bit constant to memory.
-    const bool large = !fits32(static_cast<std::int64_t>(value));
-    cold.with_memory(kStoreConstant, 0, Address{cursor, kNoGpr, 1, 0}, !large);
-    cold.u32(static_cast<std::uint32_t>(value));
-    if (large) {
-        cold.with_memory(kStoreConstant, 0, Address{cursor, kNoGpr, 1, 4}, false);
-        cold.u32(static_cast<std::uint32_t>(value >> 32));
-    }
-    cold.with_memory(kStoreConstant, 0, Address{cursor, kNoGpr, 1, 8});
-    cold.u32(site);
-    cold.lea(cursor, Address{cursor, kNoGpr, 1, kRecordBytes});
+    append_constant(cold, cursor, value, site);
     if (!cached) cold.with_thread(kStore, cursor, kCursorOffset);
 }
 

@@ -89,6 +89,9 @@ class UnitWriter {
     // At the cursor, which does not move on yet.
     static void append(Assembler& code, unsigned cursor, unsigned value, std::uint32_t site,
                        std::uint32_t aux = 0);
+    // Moves it on, too.
+    static void append_constant(Assembler& code, unsigned cursor, std::uint64_t value,
+                                std::uint32_t site);
     // In cold code. `spare` holds the cursor, if no register does.
     void record_constant(std::uint64_t value, std::uint32_t site, unsigned spare);
     // Where rax is free and no register is borrowed.
