@@ -1,8 +1,9 @@
 #include "plugins/cache/machine_run.h"
 
 #include "plugins/common/sites.h"
+#include "plugins/machine/levels.h"
+#include "plugins/machine/needed_records.h"
 #include "plugins/machine/part.h"
-#include "plugins/machine/replacement.h"
 
 #include <assay/text.hpp>
 
@@ -22,17 +23,6 @@ bool is_plain(const Cache& cache, const Machine& machine) {
            !cache.counts_writes && cache.write_allocate && cache.replacement.policy == "lru" &&
            cache.prefetch.empty() && !cache.classify &&
            std::has_single_bit(cache.sets(machine.line));
-}
-
-const Cache* first_level(const Machine& machine, Holds holds) {
-    for (const Cache& cache : machine.caches)
-        if (cache.holds == holds || cache.holds == Holds::kBoth) return &cache;
-    return nullptr;
-}
-
-std::uint32_t filter_sets(const Machine& machine, const Cache& cache) {
-    constexpr std::uint64_t kMost = 1 << 16;
-    return static_cast<std::uint32_t>(std::bit_floor(std::min(cache.sets(machine.line), kMost)));
 }
 
 }  // namespace
@@ -73,45 +63,15 @@ MachineRun::MachineRun(Machine machine, bool count_iterations)
           front_.finds_steps(), [this](MachinePart& part) { front_.prepare(part); },
           [this](MachinePart& part) { simulate(part); }) {}
 
-// Whether a reference to the most recent line of its set changes nothing anywhere, unless it is the
-// first that writes: then the driver need not record it. A line that is prefetched does not become
-// the most recent one, of a cache of LRU with more than one way.
-bool MachineRun::filter_loses_nothing() const {
-    const Cache* const first = first_level(machine_, Holds::kData);
-    const auto is_inclusive = [](const Cache& cache) {
-        return cache.inclusion == machine::Inclusion::kInclusive;
-    };
-    if (!first || machine_.tells_sharing() || !machine_.tlbs.empty() ||
-        first->hash != machine::Hash::kModulus ||
-        !std::has_single_bit(first->sets(machine_.line)) || first->classify ||
-        !machine::forgets_repetition(first->replacement) || !first->write_allocate ||
-        !first->write_back ||
-        std::any_of(machine_.caches.begin(), machine_.caches.end(), is_inclusive))
-        return false;
-    return std::all_of(first->prefetch.begin(), first->prefetch.end(),
-                       [first](const machine::Prefetch& prefetch) {
-                           return !machine::sees_hits(prefetch) && first->ways > 1 &&
-                                  first->replacement.policy == "lru";
-                       });
-}
-
 void MachineRun::capture(assay::Captures& wanted) const {
     wanted.block_counts();
     if (front_.takes_pages_from_mappings()) wanted.mappings();
     if (machine_.tells_late()) wanted.blocks();
-    const bool filtered = filter_loses_nothing();
-    const Cache* const code = first_level(machine_, Holds::kInstructions);
-    const Cache* const data = first_level(machine_, Holds::kData);
-    if (code) {
-        const bool filtered_code = filtered && machine::forgets_repetition(code->replacement) &&
-                                   code->prefetch.empty() && !code->classify &&
-                                   code->holds == Holds::kInstructions &&
-                                   code->hash == machine::Hash::kModulus;
-        wanted.fetches(machine_.line, filtered_code ? filter_sets(machine_, *code) : 1);
-    }
-    if (data && filtered && data->holds == Holds::kData)
-        wanted.first_writes(machine_.line, filter_sets(machine_, *data));
-    else if (data)
+    const machine::NeededRecords needed = machine::needed_records(machine_);
+    wanted.fetches(machine_.line, needed.fetch_sets);
+    if (needed.data_sets != 0)
+        wanted.first_writes(machine_.line, needed.data_sets);
+    else
         wanted.references(machine_.line);
 }
 

@@ -41,7 +41,6 @@ class MachineRun {
     // Of a TRACE_SITE_COUNT, in the first two columns of its row.
     enum { kReferences, kEndedEarly };
 
-    bool filter_loses_nothing() const;
     void learn(const Code& code);
     struct Records;
     void simulate(MachinePart& part);

@@ -1,0 +1,84 @@
+#include "plugins/machine/needed_records.h"
+
+#include "plugins/machine/levels.h"
+#include "plugins/machine/page_sizes.h"
+#include "plugins/machine/prefetcher.h"
+#include "plugins/machine/replacement.h"
+#include "plugins/machine/translation.h"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+
+namespace machine {
+namespace {
+
+bool has_inclusive(const Machine& machine) {
+    return std::any_of(machine.caches.begin(), machine.caches.end(),
+                       [](const Cache& cache) { return cache.inclusion == Inclusion::kInclusive; });
+}
+
+// Whether the line of a first cache that was referred to last, and by nobody else since, stays
+// there, and a second reference to it changes nothing there. A line that is prefetched comes behind
+// the most recent one in a cache of LRU with more than one way; elsewhere it can replace it.
+bool forgets_repetition_of_last(const Cache& cache) {
+    return forgets_repetition(cache.replacement) &&
+           std::all_of(cache.prefetch.begin(), cache.prefetch.end(), [&](const Prefetch& prefetch) {
+               return !sees_hits(prefetch) && cache.ways > 1 && cache.replacement.policy == "lru";
+           });
+}
+
+// The same of the most recent line of each set.
+std::uint32_t sets_of_recent(const Machine& machine, const Cache& cache) {
+    constexpr std::uint64_t kMost = 1 << 16;
+    const std::uint64_t sets = cache.sets(machine.line);
+    if (cache.hash != Hash::kModulus || !std::has_single_bit(sets) || cache.classify) return 1;
+    return static_cast<std::uint32_t>(std::min(sets, kMost));
+}
+
+// Whether a second fetch from the page that was fetched from last changes nothing.
+bool buffers_forget_repetition(const Machine& machine) {
+    const Translation translation(machine);
+    const std::size_t sizes = machine.page != 0 ? 1 : std::size(PageSizes::kSizes);
+    for (std::uint32_t size = 0; size < sizes; ++size) {
+        const Translation::Way& way = translation.way(false, size);
+        if (way.tlbs.empty()) continue;
+        if (!way.first_is_apart || !forgets_repetition(machine.tlbs[way.tlbs[0].tlb].replacement))
+            return false;
+    }
+    return true;
+}
+
+std::uint32_t needed_fetches(const Machine& machine) {
+    const std::uint32_t first = first_cache(machine, Holds::kInstructions);
+    if (!buffers_forget_repetition(machine)) return 0;
+    if (first == kMemory) return 1;
+    const Cache& cache = machine.caches[first];
+    if (cache.holds != Holds::kInstructions || has_inclusive(machine) ||
+        !forgets_repetition_of_last(cache))
+        return 0;
+    return machine.tlbs.empty() && cache.prefetch.empty() ? sets_of_recent(machine, cache) : 1;
+}
+
+// With one set, hardly anything would be left out.
+std::uint32_t needed_data(const Machine& machine) {
+    const std::uint32_t first = first_cache(machine, Holds::kData);
+    if (first == kMemory || has_inclusive(machine) || machine.tells_sharing() ||
+        !machine.tlbs.empty())
+        return 0;
+    const Cache& cache = machine.caches[first];
+    if (cache.holds != Holds::kData || !forgets_repetition_of_last(cache) ||
+        !cache.write_allocate || !cache.write_back)
+        return 0;
+    const std::uint64_t sets = cache.sets(machine.line);
+    const std::uint32_t recent = sets_of_recent(machine, cache);
+    return recent == 1 && sets != 1 ? 0 : recent;
+}
+
+}  // namespace
+
+NeededRecords needed_records(const Machine& machine) {
+    return {.fetch_sets = needed_fetches(machine), .data_sets = needed_data(machine)};
+}
+
+}  // namespace machine
