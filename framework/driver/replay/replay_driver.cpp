@@ -124,9 +124,12 @@ void ReplayDriver::replay() {
 void ReplayDriver::take(const PartSequence::Part& part) {
     pass_events(part.events);
     SlotWriter& slot = slot_of(part.slot);
-    if (last_slot_ && last_slot_ != &slot) last_slot_->complete();
-    last_slot_ = &slot;
     ReplayedThread& thread = thread_of(part.slot, part.thread);
+    if (last_slot_ != &slot) {
+        if (last_slot_) last_slot_->complete();
+        thread.forget_recent_lines();
+    }
+    last_slot_ = &slot;
     std::size_t done = 0;
     for (const trace_part_marker_t& marker : part.markers) {
         const std::size_t until = std::clamp<std::size_t>(marker.record, done, part.records.size());

@@ -311,8 +311,7 @@ void ReplayedThread::finish_interval(std::uint32_t block, std::int64_t split) {
     send_counts();
     correct(block, split);
     slot_.append(spec_.interval, plan_.general_site(TRACE_SITE_INTERVAL));
-    if (references_) data_.forget();
-    if (fetches_) fetch_.forget();
+    forget_recent_lines();
     correct(block, -split);
 }
 

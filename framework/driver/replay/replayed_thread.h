@@ -31,6 +31,12 @@ class ReplayedThread {
     void take(std::span<const trace_record_t> records);
     // Nothing of the thread follows.
     void end();
+    // What others have done since may have changed what the lines are that filters take for the
+    // most recent ones: before the thread goes on behind another one.
+    void forget_recent_lines() {
+        if (references_) data_.forget();
+        if (fetches_) fetch_.forget();
+    }
     // With bursts: throws Error if it cannot have executed so many at its end.
     void check_executed(std::uint64_t instructions);
 
