@@ -2,8 +2,11 @@
 
 #include "machine_model.h"
 
+#include "framework/driver/replay/line_filters.h"
+#include "plugins/machine/needed_records.h"
 #include "plugins/machine/part.h"
 
+#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -185,6 +188,47 @@ void Simulation::forget(std::uint32_t core) {
     hierarchy_.forget(core);
 }
 
+namespace {
+
+// Which references the driver records for the machine, of threads that have a core each and take
+// turns.
+class Recorded {
+  public:
+    explicit Recorded(const Machine& machine) : line_(machine.line) {
+        const machine::NeededRecords needed = machine::needed_records(machine);
+        spec_.fetch = {machine.line, needed.fetch_sets};
+        spec_.data = {machine.line, needed.data_sets};
+        spec_.first_writes = needed.data_sets != 0;
+    }
+
+    bool is(const OfCore& one) {
+        if (core_ != one.core) filters_.emplace(spec_);
+        core_ = one.core;
+        const machine::Reference& reference = one.reference;
+        if (reference.kind != Kind::kFetch)
+            return filters_->data.passes(reference.address, reference.bytes, reference.writes);
+        const std::uint64_t last = (reference.address + reference.bytes - 1) / line_;
+        return filters_->fetch.passes(reference.address, 0,
+                                      static_cast<unsigned>(last - reference.address / line_));
+    }
+    // Another thread begins on the core, or pages have changed.
+    void forget() { core_.reset(); }
+
+  private:
+    struct Filters {
+        explicit Filters(const assay::trace::Spec& spec) : fetch(spec), data(spec) {}
+        assay::replay::FetchFilter fetch;
+        assay::replay::DataFilter data;
+    };
+
+    std::uint64_t line_;
+    assay::trace::Spec spec_{};
+    std::optional<std::uint32_t> core_;
+    std::optional<Filters> filters_;  // of the core
+};
+
+}  // namespace
+
 std::string difference(const Machine& machine, const std::vector<OfCore>& references,
                        const std::vector<Change>& changes) {
     const machine::Columns columns(machine);
@@ -196,18 +240,21 @@ std::string difference(const Machine& machine, const std::vector<OfCore>& refere
     bool translate_anew = false;
     const std::uint32_t cores = cores_of(machine);
     auto change = changes.begin();
-    std::size_t part = 0;  // where the present one begins
+    Recorded recorded(machine);
+    std::vector<OfCore> part;
     for (std::size_t i = 0; i < references.size(); ++i) {
         const OfCore& one = references[i];
         for (; change != changes.end() && change->before <= i; ++change) {
             sizes.set(change->start, change->bytes, change->memory);
             translate_anew = true;
+            recorded.forget();
             plain.set_memory(change->start, change->bytes, change->memory);
         }
         if (machine.cores == 0 && i % 512 == 511) {
             one_by_one.forget(one.core);
             in_parts.forget(one.core);
             in_advance.forget(one.core);
+            recorded.forget();
             plain.forget(one.core);
             translate_anew = true;
         }
@@ -229,16 +276,18 @@ std::string difference(const Machine& machine, const std::vector<OfCore>& refere
             return "reference " + std::to_string(i) + " of core " + std::to_string(one.core) +
                    " to " + std::to_string(one.reference.address) + how + ":" + found;
         };
-        std::string found = compared("", one_by_one.run({&one, 1}));
+        const bool is_recorded = recorded.is(one);
+        if (is_recorded) part.push_back(one);
+        std::string found =
+            compared("", is_recorded ? one_by_one.run({&one, 1}) : one_by_one.counts());
         const std::size_t next = i + 1;
         const bool ends = next == references.size() || references[next].core != one.core ||
                           (machine.cores == 0 && next % 512 == 511) || next % 97 == 0 ||
                           (change != changes.end() && change->before <= next);
-        if (found.empty() && ends) {
-            const std::span<const OfCore> whole(&references[part], next - part);
-            found = compared(", in a part", in_parts.run(whole));
-            if (found.empty()) found = compared(", in advance", in_advance.run(whole));
-            part = next;
+        if (found.empty() && ends && !part.empty()) {
+            found = compared(", in a part", in_parts.run(part));
+            if (found.empty()) found = compared(", in advance", in_advance.run(part));
+            part.clear();
         }
         if (!found.empty()) return found;
     }

@@ -64,6 +64,7 @@ class Simulation {
 
     // References of one core, as a part. Returns what is counted of all until now.
     std::uint64_t* run(std::span<const OfCore> part);
+    const std::uint64_t* counts() const { return counts_.data(); }
     void forget(std::uint32_t core);
     void translate_by(std::uint32_t core, machine::PageSizes& sizes) {
         front_.translate_by(core, sizes, steps_);
@@ -79,7 +80,8 @@ class Simulation {
     std::vector<std::uint64_t> counts_;
 };
 
-// Runs both; "" if they agree, else the first reference and column that differs.
+// Runs both, the fast one with what the driver records, the plain one with everything; "" if they
+// agree, else the first reference and column that differs.
 std::string difference(const machine::Machine& machine, const std::vector<OfCore>& references,
                        const std::vector<Change>& changes = {});
 // Of a stream of its own.

@@ -135,7 +135,7 @@ void ReplayDriver::take(const PartSequence::Part& part) {
         const std::size_t until = std::clamp<std::size_t>(marker.record, done, part.records.size());
         thread.take(part.records.subspan(done, until - done));
         done = until;
-        mark(marker, part.slot, slot);
+        mark(marker, part.slot, slot, thread);
     }
     thread.take(part.records.subspan(done));
 }
@@ -208,7 +208,8 @@ void ReplayDriver::pass_events(std::uint64_t bytes) {
 }
 
 // Again, at its new place.
-void ReplayDriver::mark(const trace_part_marker_t& marker, std::uint32_t number, SlotWriter& slot) {
+void ReplayDriver::mark(const trace_part_marker_t& marker, std::uint32_t number, SlotWriter& slot,
+                        ReplayedThread& thread) {
     const std::span<const std::byte> all = image_.events();
     trace::EventHeader header;
     trace::MarkerEvent event;
@@ -223,6 +224,7 @@ void ReplayDriver::mark(const trace_part_marker_t& marker, std::uint32_t number,
     const bool of_pages =
         event.operation >= TRACE_MARKER_PAGES_4K && event.operation <= TRACE_MARKER_PAGES_SEEN;
     if (of_pages && !(spec_.captures & trace::kCaptureMappings)) return;
+    if (of_pages) thread.forget_recent_lines();
     if (event.operation == TRACE_MARKER_THREAD_END)
         event.arguments[0] = shown_of(event.arguments[0], plan_);
     event.thread = slot.thread();

@@ -56,7 +56,8 @@ class ReplayDriver {
     void pass_events(std::uint64_t bytes);
     SlotWriter& slot_of(std::uint32_t number);
     void event(trace::EventType type, std::span<const std::byte> body);
-    void mark(const trace_part_marker_t& marker, std::uint32_t number, SlotWriter& slot);
+    void mark(const trace_part_marker_t& marker, std::uint32_t number, SlotWriter& slot,
+              ReplayedThread& thread);
     void tell_early_ends();
     void end();
 

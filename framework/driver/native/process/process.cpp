@@ -180,6 +180,8 @@ void Process::tell_pages(Thread& thread) {
         thread.trace.note(change.operation,
                           {change.range.start, change.range.end - change.range.start}, "");
     if (changes.empty()) return;
+    // A second fetch from a line can be from another page than the first.
+    thread.forget_recent_lines();
     thread.pages_seen = page_kinds.changes();
     if (!is_only_thread(thread)) thread.trace.hand_over();
 }
@@ -187,6 +189,7 @@ void Process::tell_pages(Thread& thread) {
 void Process::look_at_pages(Thread& thread) const {
     if (!captures_mappings() || thread.pages_seen == page_kinds.changes()) return;
     thread.pages_seen = page_kinds.changes();
+    thread.forget_recent_lines();
     thread.trace.note(TRACE_MARKER_PAGES_SEEN, {thread.pages_seen}, "");
 }
 
