@@ -368,6 +368,20 @@ class Refused(Sweep):
         self.refused(f"{program} is not what it was", *OTHERS, SIZES, "-o", "here",
                      program=["./program"])
 
+    def test_a_policy_that_has_changed(self):
+        """What a machine file names counts as the machine file does, whatever its times say."""
+        library = self.folder / "policy.so"
+        library.write_bytes((PLUGINS / "own_policy.so").read_bytes())
+        (self.folder / "own.yaml").write_text(
+            "machine: own\ncaches:\n  L1: {level: 1, size: 32K, ways: 8, replacement: ./policy.so}\n")
+        for _ in range(2):
+            result = self.sweep("--machine=own.yaml,generic", "-o", "own")
+            self.assertEqual(result.returncode, 0, result.stderr)
+        times = library.stat()
+        library.write_bytes(library.read_bytes() + b"\0")
+        os.utime(library, ns=(times.st_atime_ns, times.st_mtime_ns))
+        self.refused(f"{library} is not what it was", "--machine=own.yaml,generic", "-o", "own")
+
     def test_wrong_values(self):
         for options, reason in (
                 (["--D1=16K,8,64..100K,8,64"], "16K does not become 100K by doubling"),

@@ -6,8 +6,8 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <libdeflate.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
 #include <array>
@@ -34,14 +34,25 @@ std::string host_name() {
     return name.data();
 }
 
-// Size and time of the last change: a program that was built again has another time.
+// By its content: times of change can be the same, or be set.
 Json json_of_file(const std::string& path) {
-    struct stat status {};
-    if (stat(path.c_str(), &status) != 0)
-        throw Error(fmt::format("cannot open '{}': {}", path, system_reason(errno)));
-    return {{"path", path},
-            {"size", status.st_size},
-            {"modified", fmt::format("{}.{:09}", status.st_mtim.tv_sec, status.st_mtim.tv_nsec)}};
+    const auto refuse = [&] {
+        throw Error(fmt::format("cannot read '{}': {}", path, system_reason(errno)));
+    };
+    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.number() < 0) refuse();
+    std::vector<char> block(1 << 20);
+    std::uint64_t size = 0;
+    std::uint32_t checksum = 0;
+    for (;;) {
+        const ssize_t count = read(file.number(), block.data(), block.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) refuse();
+        if (count == 0) break;
+        size += static_cast<std::uint64_t>(count);
+        checksum = libdeflate_crc32(checksum, block.data(), static_cast<std::size_t>(count));
+    }
+    return {{"path", path}, {"size", size}, {"crc32", fmt::format("{:08x}", checksum)}};
 }
 
 Json json_of(const Options& options, const Plan& plan) {

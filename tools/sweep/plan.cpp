@@ -161,8 +161,8 @@ void Plan::check_output_files() const {
 }
 
 // Each value once, with the first values of the other options: what a profiler refuses is better
-// known now than after hours.
-void Plan::check_values() const {
+// known now than after hours. Also finds the libraries that profilers load for these values.
+void Plan::check_values() {
     const Silence silence;
     collector::Image image;
     image.pid = getpid();
@@ -178,21 +178,26 @@ void Plan::check_values() const {
             collector::take_core_settings(settings(point), command_);
         collector::Session session(core, "");
         session.set_options(image);
+        for (const auto& profiler : session.profilers)
+            for (const std::string& library : profiler->libraries()) add_file(library);
     }
 }
 
+void Plan::add_file(const std::string& path) {
+    const std::string whole = std::filesystem::absolute(path).lexically_normal();
+    if (is_file(whole) && std::find(files_.begin(), files_.end(), whole) == files_.end())
+        files_.push_back(whole);
+}
+
 void Plan::find_files(const Profilers& profilers) {
-    const auto add = [&](const std::string& path) {
-        const std::string whole = std::filesystem::absolute(path).lexically_normal();
-        if (is_file(whole) && std::find(files_.begin(), files_.end(), whole) == files_.end())
-            files_.push_back(whole);
-    };
+    const auto add = [&](const std::string& path) { add_file(path); };
     if (is_trace_) {
         add(program_.front());
     } else {
         const collector::Program found = collector::find_program(program_);
         add(found.invoked);
         add(found.file);
+        add(collector::find_native_driver());
     }
     add(std::filesystem::read_symlink("/proc/self/exe"));
     for (const auto& profiler : profilers.session->profilers) add(profiler->path());

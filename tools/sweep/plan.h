@@ -50,7 +50,8 @@ class Plan {
 
     void count_points();
     void check_output_files() const;
-    void check_values() const;
+    void check_values();
+    void add_file(const std::string& path);
     void find_files(const Profilers& profilers);
     std::vector<Setting> settings(std::size_t point) const;
 

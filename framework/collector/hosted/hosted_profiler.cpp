@@ -6,7 +6,7 @@
 #include "framework/support/log.h"
 #include "framework/support/text.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -361,9 +361,14 @@ void HostedProfiler::give_up(const std::string& why) {
     lose_process(why);
 }
 
+std::vector<std::string> HostedProfiler::libraries() const {
+    return state_->library_paths();
+}
+
 void HostedProfiler::lose_process(const std::string& why) {
-    const std::string libraries = state_->library_names();
-    lose(libraries.empty() ? why : fmt::format("{} (it runs the code of {})", why, libraries));
+    const std::vector<std::string> paths = libraries();
+    lose(paths.empty() ? why
+                       : fmt::format("{} (it runs the code of {})", why, fmt::join(paths, ", ")));
 }
 
 void HostedProfiler::end_process() {

@@ -57,6 +57,8 @@ class HostedProfiler final : public ProfilerHandle {
     };
     // The segment has its specification. From now on SIGIO says when something has arrived.
     void collect(const Collected& what, Sink sink);
+    std::vector<std::string> libraries() const override;
+
     // The next buffer of the slot is to be processed.
     void take(std::uint32_t slot);
     // What the slots have left is.

@@ -131,19 +131,24 @@ void CallState::give_reason(const std::string& why) {
     reason.at(length) = 0;
 }
 
-std::string CallState::library_names() const {
-    return {libraries.data(), strnlen(libraries.data(), libraries.size())};
+std::vector<std::string> CallState::library_paths() const {
+    std::vector<std::string> paths;
+    const char* const end = libraries.data() + libraries.size();
+    for (const char* at = libraries.data(); at != end && *at != 0;) {
+        paths.emplace_back(at, strnlen(at, static_cast<std::size_t>(end - at)));
+        at += paths.back().size() + (at + paths.back().size() != end ? 1 : 0);
+    }
+    return paths;
 }
 
-// Names that do not fit are cut off.
+// One that does not fit any more is left out.
 void CallState::add_library(const std::string& path) {
-    const std::string before = library_names();
-    if (before == path || before.starts_with(path + ", ") || before.ends_with(", " + path) ||
-        before.find(", " + path + ", ") != std::string::npos)
-        return;
-    const std::string all = before.empty() ? path : before + ", " + path;
-    const std::size_t length = all.copy(libraries.data(), libraries.size() - 1);
-    libraries.at(length) = 0;
+    std::size_t end = 0;
+    for (const std::string& known : library_paths()) {
+        if (known == path) return;
+        end += known.size() + 1;
+    }
+    if (end + path.size() + 1 < libraries.size()) path.copy(libraries.data() + end, path.size());
 }
 
 struct CrashGuard::Saved {

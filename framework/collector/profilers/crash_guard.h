@@ -29,6 +29,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace assay::collector {
 
@@ -48,15 +49,15 @@ struct CallState {
     // Why the process is about to end; "" if it has not said so.
     std::string reason_text() const;
     void give_reason(const std::string& why);
-    // The libraries of the user's that the profiler has loaded, with commas between them.
-    std::string library_names() const;
+    // The paths of the user's libraries that the profiler has loaded.
+    std::vector<std::string> library_paths() const;
     void add_library(const std::string& path);
 
     std::atomic<std::uint64_t> calls{0};
     std::atomic<bool> in_call{false}, suspended{false};
     std::array<char, 32> function{};
     std::array<char, 1024> reason{};
-    std::array<char, 1024> libraries{};
+    std::array<char, 65536> libraries{};  // each path ends with a zero
 };
 
 class CrashGuard {

@@ -104,6 +104,8 @@ class ProfilerHandle {
         return event < facts_.told_totals.size() && facts_.told_totals[event];
     }
     const ProfilerFacts& facts() const { return facts_; }
+    // The paths of the user's libraries that it has loaded. From set_options() on.
+    virtual std::vector<std::string> libraries() const { return {}; }
 
     bool lost() const { return lost_; }
     // What is lost from now on is not its columns: they are in the file, or it is there for a tool.
