@@ -23,11 +23,17 @@ struct Records {
 };
 // Fetches and branches are known from blocks, which every trace has.
 constexpr std::array<Records, 5> kRecords{
-    {{"references", TRACE_RECORDED_REFERENCES, "references to data"},
+    {{"references", TRACE_RECORDED_REFERENCES | TRACE_RECORDED_LINE_OPERATIONS,
+      "references to data"},
      {"fetches", 0, "fetches"},
      {"branches", 0, "branches"},
      {"calls", TRACE_RECORDED_CALLS, "calls"},
      {"system-calls", TRACE_RECORDED_SYSTEM_CALLS, "system calls"}}};
+
+// Of prefetches, clflush and the like, and of others. Their effective addresses are recorded with
+// references.
+constexpr std::array<std::uint16_t, 4> kLineOperations{
+    TRACE_OPCODE(1, 0x0d), TRACE_OPCODE(1, 0x18), TRACE_OPCODE(1, 0x1c), TRACE_OPCODE(1, 0xae)};
 
 struct Part {
     std::string_view word;
@@ -150,6 +156,7 @@ std::string missing_of(const trace::ValueList& wanted, const trace::ValueList& r
                        const TraceContent& content) {
     for (unsigned i = 0; i < wanted.count; ++i) {
         const std::uint8_t value = recorded_value(wanted.values[i]);
+        if (value != TRACE_NONE && recorded.index_of(value) < recorded.count) continue;
         const Part* const part = part_of(value);
         const unsigned what = wanted.values[i] & ~trace::kReadBefore;
         if (!part)
@@ -182,14 +189,16 @@ std::uint32_t captures_of(const TraceContent& content) {
         {TRACE_RECORDED_REFERENCES, trace::kCaptureReferences},
         {TRACE_RECORDED_CALLS, trace::kCaptureCalls},
         {TRACE_RECORDED_SYSTEM_CALLS, trace::kCaptureSystemCalls},
-        {TRACE_RECORDED_VALUES, trace::kCaptureValues}};
+        {TRACE_RECORDED_VALUES, trace::kCaptureValues},
+        {TRACE_RECORDED_LINE_OPERATIONS, trace::kCaptureValues}};
     std::uint32_t captures = 0;
     for (const auto& [recorded, capture] : kCaptures)
         if (content.has(recorded)) captures |= capture;
     return captures;
 }
 
-std::unique_ptr<trace::ValueLists> recorded_values(std::uint32_t values) {
+std::unique_ptr<trace::ValueLists> recorded_values(const TraceContent& content) {
+    const std::uint32_t values = content.values;
     auto lists = std::make_unique<trace::ValueLists>();
     for (auto& map : lists->lists)
         for (auto& opcode : map)
@@ -202,6 +211,13 @@ std::unique_ptr<trace::ValueLists> recorded_values(std::uint32_t values) {
                     for (const std::uint32_t value : part.list)
                         if (value != TRACE_NONE) list.add(trace::value_byte(value), true);
                 }
+    if (!content.has(TRACE_RECORDED_LINE_OPERATIONS)) return lists;
+    for (const std::uint16_t opcode : kLineOperations)
+        for (trace::ValueList& list : lists->lists[trace::map_index(opcode)][opcode & 0xff]) {
+            list.selected = 1;
+            if (list.index_of(TRACE_EFFECTIVE_ADDRESS) == list.count)
+                list.add(TRACE_EFFECTIVE_ADDRESS, true);
+        }
     return lists;
 }
 
@@ -219,8 +235,17 @@ std::uint8_t recorded_value(std::uint8_t value) {
     }
 }
 
+bool lacks_line_operations(const trace::ValueLists& wanted, const TraceContent& content) {
+    if (content.has(TRACE_RECORDED_LINE_OPERATIONS) || content.values & TRACE_VALUES_ADDRESSES)
+        return false;
+    return std::any_of(kLineOperations.begin(), kLineOperations.end(),
+                       [&](std::uint16_t opcode) { return wanted.find(opcode, 0) != nullptr; });
+}
+
 std::string missing_values(const trace::ValueLists& wanted, const TraceContent& content) {
-    const std::unique_ptr<trace::ValueLists> recorded = recorded_values(content.values);
+    TraceContent taken = content;
+    taken.captures |= TRACE_RECORDED_LINE_OPERATIONS;
+    const std::unique_ptr<trace::ValueLists> recorded = recorded_values(taken);
     const trace::ValueList* theirs = &wanted.lists[0][0][0];
     const trace::ValueList* ours = &recorded->lists[0][0][0];
     for (std::size_t i = 0; i < sizeof wanted / sizeof *theirs; ++i) {
@@ -234,7 +259,7 @@ std::string missing_values(const trace::ValueLists& wanted, const TraceContent& 
 std::string missing_records(std::uint32_t recorded, const TraceContent& content) {
     if (content.has(recorded)) return "";
     for (const Records& records : kRecords)
-        if (records.captures == recorded)
+        if (records.captures & recorded)
             return to_record(content, records.what, std::string(records.word));
     return "";
 }

@@ -14,7 +14,8 @@ namespace assay::recording {
 
 struct TraceContent {
     std::uint32_t captures = TRACE_RECORDED_BLOCKS | TRACE_RECORDED_REFERENCES |
-                             TRACE_RECORDED_CALLS | TRACE_RECORDED_SYSTEM_CALLS;
+                             TRACE_RECORDED_CALLS | TRACE_RECORDED_SYSTEM_CALLS |
+                             TRACE_RECORDED_LINE_OPERATIONS;
     std::uint32_t values = 0;
 
     bool has(std::uint32_t recorded) const { return (captures & recorded) == recorded; }
@@ -26,8 +27,8 @@ TraceContent content_of_words(std::string_view words);
 
 // By which trace::Spec::captures a driver captures what is in such a trace, but for blocks.
 std::uint32_t captures_of(const TraceContent& content);
-// What a driver captures of each instruction for a trace with `values`.
-std::unique_ptr<trace::ValueLists> recorded_values(std::uint32_t values);
+// What a driver captures of each instruction for such a trace.
+std::unique_ptr<trace::ValueLists> recorded_values(const TraceContent& content);
 // In a trace, where a value of a profiler's list is found: the byte of the recorded list, which may
 // be written in another way there. 0 if no trace has it.
 std::uint8_t recorded_value(std::uint8_t value);
@@ -35,6 +36,9 @@ std::uint8_t recorded_value(std::uint8_t value);
 // What of `wanted` a trace with `content` does not have, and what to do about it, as the end of a
 // sentence; "" if it has all.
 std::string missing_values(const trace::ValueLists& wanted, const TraceContent& content);
+// Whether the addresses of prefetches, clflush and the like are wanted, and the trace, which an
+// older assay has recorded, does not have them. missing_values() does not count these.
+bool lacks_line_operations(const trace::ValueLists& wanted, const TraceContent& content);
 // Likewise of what is not values; `recorded` is one of TRACE_RECORDED_*.
 std::string missing_records(std::uint32_t recorded, const TraceContent& content);
 

@@ -159,6 +159,11 @@ bool touches_no_data(const ZydisDecodedInstruction& zydis) {
     }
 }
 
+// An operation on the line of its operand, in caches only.
+bool names_line(const ZydisDecodedInstruction& zydis) {
+    return touches_no_data(zydis) && zydis.meta.category != ZYDIS_CATEGORY_MPX;
+}
+
 Segment segment_of(const ZydisDecodedOperand& operand) {
     if (operand.mem.segment == ZYDIS_REGISTER_FS) return Segment::kFs;
     if (operand.mem.segment == ZYDIS_REGISTER_GS) return Segment::kGs;
@@ -176,7 +181,7 @@ void note_memory(Form& form, const ZydisDecodedInstruction& zydis,
     // fs and gs are the driver's while translated code runs: such an operand is rewritten.
     const Segment segment = segment_of(operand);
     if (segment != Segment::kFlat) form.segment = segment;
-    if (touches_no_data(zydis)) return;
+    if (touches_no_data(zydis) && !names_line(zydis)) return;
 
     MemoryReference reference;
     const bool reads = operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ;
@@ -199,6 +204,11 @@ void note_memory(Form& form, const ZydisDecodedInstruction& zydis,
     // SDM, POP: a destination addressed by rsp is computed after the increment.
     if (zydis.mnemonic == ZYDIS_MNEMONIC_POP && !hidden && reference.base == RSP)
         reference.bias = static_cast<std::int16_t>(reference.bytes);
+    if (names_line(zydis)) {
+        form.names_line = true;
+        form.references[0] = reference;
+        return;
+    }
     if (form.reference_count == 2) {  // no instruction of user mode has three
         form.flow = Flow::kUnsupported;
         return;

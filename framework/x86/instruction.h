@@ -104,6 +104,7 @@ enum class Special : std::uint8_t {
     kBitString,  // bt bts btr btc with a memory and a register operand
     kTranslate,  // xlat
     kClearLine,  // clzero
+    kFlushLine,  // clflush, clflushopt, clwb: no references, but lines that filters must forget
 };
 
 // What clzero clears: a line of all processors that have it.
@@ -137,6 +138,7 @@ struct Form {
     std::uint8_t imm_offset : 4 = 0;
     std::uint8_t imm_bytes : 4 = 0;
     std::uint8_t reference_count : 2 = 0;
+    bool names_line : 1 = false;  // prefetches, clflush and the like: references[0], not counted
     ProcessorUse processor_use : 2 = ProcessorUse::kNone;
     Flow flow : 4 = Flow::kNone;
     Special special : 3 = Special::kNone;

@@ -114,6 +114,10 @@ Special special_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOpera
             return Special::kTranslate;
         case ZYDIS_MNEMONIC_CLZERO:
             return Special::kClearLine;
+        case ZYDIS_MNEMONIC_CLFLUSH:
+        case ZYDIS_MNEMONIC_CLFLUSHOPT:
+        case ZYDIS_MNEMONIC_CLWB:
+            return Special::kFlushLine;
         case ZYDIS_MNEMONIC_BT:
         case ZYDIS_MNEMONIC_BTS:
         case ZYDIS_MNEMONIC_BTR:

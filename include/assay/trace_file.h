@@ -90,7 +90,10 @@ enum {
     TRACE_RECORDED_REFERENCES = 2,
     TRACE_RECORDED_CALLS = 4,
     TRACE_RECORDED_SYSTEM_CALLS = 8,
-    TRACE_RECORDED_VALUES = 16
+    TRACE_RECORDED_VALUES = 16,
+    /* The effective addresses of prefetches, clflush, clflushopt, clwb and cldemote, as values,
+     * whatever `values` says. Other instructions of their opcodes have records of values, too. */
+    TRACE_RECORDED_LINE_OPERATIONS = 32
 };
 
 /* Which values there are, all of them with TRACE_WIDE: of each instruction those that it has, in

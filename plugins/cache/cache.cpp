@@ -71,9 +71,7 @@ class CacheProfiler final : public assay::Profiler {
         return machine_ ? machine_->events() : std::span<const vp_event_t>(kEventTable);
     }
     std::span<const vp_derived_t> derived() const {
-        if (machine_) return machine_->derived();
-        return described_ ? std::span<const vp_derived_t>(described_->derived())
-                          : std::span<const vp_derived_t>(kDerivedTable);
+        return machine_ ? machine_->derived() : std::span<const vp_derived_t>(kDerivedTable);
     }
 
     void option(std::string_view name, const std::string& value) override {
@@ -89,10 +87,7 @@ class CacheProfiler final : public assay::Profiler {
         for (const std::string& library : machine::libraries(*settings_.machine))
             if (!may_load(library))
                 throw std::runtime_error(library + " needs a process of its own");
-        if (const auto shapes = plain_shapes(*settings_.machine))
-            take_plain_machine(*shapes);
-        else
-            take_machine();
+        take_machine();
     }
 
     void capture(assay::Captures& wanted) override {
@@ -112,7 +107,7 @@ class CacheProfiler final : public assay::Profiler {
         if (!simulator_) return;
         const auto sites = trace.sites();
         const auto records = trace.records();
-        const uint32_t thread = placement_ ? placement_->core_of(trace.thread()) : trace.thread();
+        const uint32_t thread = trace.thread();
         simulator_->learn(sites.data(), sites.size());
         const uint32_t misses = trace.misses();
         simulator_->records_are_misses(SiteCode::kInstruction, misses & TRACE_FETCH_MISSES);
@@ -129,11 +124,7 @@ class CacheProfiler final : public assay::Profiler {
                                      std::to_string(thread) +
                                      "; make them smaller with --I1 or --D1");
         }
-        if (!trace.thread_end()) return;
-        if (placement_)
-            placement_->end(trace.thread());
-        else
-            simulator_->end(thread);
+        if (trace.thread_end()) simulator_->end(thread);
     }
 
     // What finish_more() would add up to.
@@ -177,21 +168,9 @@ class CacheProfiler final : public assay::Profiler {
         throw std::runtime_error("no memory for the caches of the machine; make them smaller");
     }
 
-    // The caches of a core are those of all threads on it, which the program cannot simulate.
-    void take_plain_machine(const Geometries& shapes) {
-        settings_.i1 = shapes.i1;
-        settings_.d1 = shapes.d1;
-        settings_.ll = shapes.ll;
-        described_ = std::make_unique<machine::Columns>(*settings_.machine);
-        if (settings_.machine->cores == 0) return;
-        placement_ = std::make_unique<machine::ThreadPlacement>(*settings_.machine);
-        settings_.level1_in_program = false;
-    }
-
     void capture_simulated(assay::Captures& wanted) {
         const Geometries shapes = geometries(settings_);
-        if (!settings_.machine)
-            for (const auto& [name, text] : cache::describe(settings_)) describe(name, text);
+        for (const auto& [name, text] : cache::describe(settings_)) describe(name, text);
         try {
             simulator_ = std::make_unique<Simulator>(shapes);
         } catch (const std::bad_alloc&) {
@@ -268,11 +247,9 @@ class CacheProfiler final : public assay::Profiler {
     }
 
     Settings settings_;
-    std::unique_ptr<Simulator> simulator_;                 // none with --cache-sim=no
-    std::unique_ptr<MachineRun> machine_;                  // in its place, what it cannot simulate
-    std::unique_ptr<machine::Columns> described_;          // of a machine that it can
-    std::unique_ptr<machine::ThreadPlacement> placement_;  // likewise, of one with cores
-    BlockWalk walk_;                                       // of finish_more()
+    std::unique_ptr<Simulator> simulator_;  // none with --cache-sim=no
+    std::unique_ptr<MachineRun> machine_;   // in its place, what it cannot simulate
+    BlockWalk walk_;                        // of finish_more()
 };
 
 }  // namespace

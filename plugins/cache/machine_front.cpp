@@ -6,7 +6,33 @@
 
 namespace cache {
 
-void MachineSites::learn(const Code& code) {
+namespace {
+
+// By the mnemonic of the instruction; the level in the lower byte. Of what does nothing, as
+// cldemote, which processors may ignore, 0.
+std::uint16_t operation_of(std::string_view mnemonic) {
+    using machine::LineOperation;
+    struct Known {
+        std::string_view mnemonic;
+        LineOperation operation;
+        std::uint16_t level;
+    };
+    static constexpr Known kKnown[] = {
+        {"prefetch", LineOperation::kPrefetch, 1},    {"prefetchw", LineOperation::kPrefetch, 1},
+        {"prefetchnta", LineOperation::kPrefetch, 1}, {"prefetcht0", LineOperation::kPrefetch, 1},
+        {"prefetcht1", LineOperation::kPrefetch, 2},  {"prefetchwt1", LineOperation::kPrefetch, 2},
+        {"prefetcht2", LineOperation::kPrefetch, 3},  {"clflush", LineOperation::kFlush, 1},
+        {"clflushopt", LineOperation::kFlush, 1},     {"clwb", LineOperation::kWriteBack, 1}};
+    for (const Known& known : kKnown)
+        if (known.mnemonic == mnemonic)
+            return static_cast<std::uint16_t>(static_cast<unsigned>(known.operation) << 8 |
+                                              known.level);
+    return 0;
+}
+
+}  // namespace
+
+void MachineSites::learn(const assay::Trace& trace, const Code& code) {
     constexpr std::uint32_t kLongestLine = 4096;
     for (std::size_t i = sites_.size(); i < code.sites.size(); ++i) {
         const trace_site_t& site = code.sites[i];
@@ -26,6 +52,12 @@ void MachineSites::learn(const Code& code) {
             known.position = block.instr_count;
         } else if (site.kind == TRACE_SITE_COUNT) {
             known.role = MachineSite::Role::kCount;
+        } else if (site.kind == TRACE_SITE_VALUE && site.operand == TRACE_EFFECTIVE_ADDRESS) {
+            const trace_instr_facts_t* const facts = trace.facts(site.instr);
+            known.bytes = facts ? operation_of(facts->mnemonic) : std::uint16_t{0};
+            known.role =
+                known.bytes != 0 ? MachineSite::Role::kOperation : MachineSite::Role::kOther;
+            have_operations_ = have_operations_ || known.bytes != 0;
         } else if (!sites::is_data(site)) {
             known.role = MachineSite::Role::kOther;
         } else {
@@ -36,13 +68,18 @@ void MachineSites::learn(const Code& code) {
     }
 }
 
-void MachinePart::fill(const assay::Trace& trace, std::uint32_t on_core, bool is_last, bool keeps) {
+void MachinePart::fill(const assay::Trace& trace, const MachineSites& sites, std::uint32_t on_core,
+                       bool is_last, bool keeps) {
     thread = trace.thread();
     core = on_core;
     ends_thread = is_last;
     records = trace.records();
     contexts = trace.contexts();
     markers = trace.markers();
+    operates = sites.have_operations() &&
+               std::any_of(records.begin(), records.end(), [&](const trace_record_t& record) {
+                   return sites[record.site].role == MachineSite::Role::kOperation;
+               });
     if (!keeps) return;
     const auto keep = [](auto& span, auto& room) {
         room.assign(span.begin(), span.end());
@@ -81,8 +118,8 @@ void MachineFront::note_executed(const MachineSite& site, const trace_record_t& 
 void MachineFront::prepare(MachinePart& part) {
     const bool late = machine_.tells_late();
     part.steps.clear(part.records.size());
-    const bool has_caches =
-        first_caches_ && first_caches_->begin(part.core, part.records.size(), part.steps);
+    const bool has_caches = first_caches_ && first_caches_->begin(part.core, part.records.size(),
+                                                                  part.operates, part.steps);
     part.has_steps = uses_front_end_ || has_caches;
     if (!part.has_steps && !late) return;
     part.said.clear();
@@ -109,6 +146,9 @@ void MachineFront::prepare(MachinePart& part) {
                 first_caches_->refer(site.reference(record, late ? part.executed[i] : 0), i,
                                      part.steps);
             if (uses_front_end_) front_end_.add(site.reference(record, 0), i);
+        } else if (site.role == MachineSite::Role::kOperation) {
+            if (late) part.executed[i] = block_begin + site.position;
+            part.steps.need(i);
         } else if (site.role == MachineSite::Role::kCount) {
             part.said.push_back(i);
         } else {
@@ -116,7 +156,7 @@ void MachineFront::prepare(MachinePart& part) {
         }
     }
     follow_up_to(part.records.size());
-    if (uses_front_end_) front_end_.finish(part.steps);
+    if (uses_front_end_) front_end_.finish(part.steps, part.operates);
     if (!part.ends_thread) return;
     if (machine_.cores == 0) {
         front_end_.forget(part.core);

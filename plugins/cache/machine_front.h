@@ -20,7 +20,7 @@ namespace cache {
 
 // What the simulation needs to know of a site: it is looked up for each record.
 struct MachineSite {
-    enum class Role : std::uint8_t { kReference, kCount, kBlock, kBlockLeft, kOther };
+    enum class Role : std::uint8_t { kReference, kOperation, kCount, kBlock, kBlockLeft, kOther };
 
     machine::Reference reference(const trace_record_t& record, std::uint64_t executed) const {
         return {.kind = kind,
@@ -30,9 +30,19 @@ struct MachineSite {
                 .pc = pc,
                 .executed = executed};
     }
+    // On a line.
+    machine::Reference operation(const trace_record_t& record, std::uint64_t executed) const {
+        return {.address = record.value,
+                .pc = pc,
+                .executed = executed,
+                .operation = static_cast<machine::LineOperation>(bytes >> 8),
+                .level = static_cast<std::uint8_t>(bytes)};
+    }
 
     std::uint64_t pc;
-    std::uint16_t bytes;  // of a reference: cut as long as the longest line
+    // Of a reference: cut as long as the longest line. Of an operation: what it is, and behind it a
+    // byte with the level.
+    std::uint16_t bytes;
     Role role;
     machine::Kind kind : 7;
     bool writes : 1;
@@ -47,19 +57,24 @@ class MachineSites {
     // Whether those that are known stay where they are when there are so many.
     bool has_room(std::size_t sites) const { return sites <= sites_.capacity(); }
     // What is new.
-    void learn(const Code& code);
+    void learn(const assay::Trace& trace, const Code& code);
+    // Whether there are operations on lines among them.
+    bool have_operations() const { return have_operations_; }
 
   private:
     std::vector<MachineSite> sites_;
+    bool have_operations_ = false;
 };
 
 // Records of one thread, which no other core's come between.
 struct MachinePart {
     // The next of a trace. `keeps`: it is needed behind the call to process().
-    void fill(const assay::Trace& trace, std::uint32_t on_core, bool is_last, bool keeps);
+    void fill(const assay::Trace& trace, const MachineSites& sites, std::uint32_t on_core,
+              bool is_last, bool keeps);
 
     std::uint32_t thread = 0, core = 0;
     bool ends_thread = false;
+    bool operates = false;  // on lines, beside references
     std::span<const trace_record_t> records;
     std::span<const std::uint32_t> contexts;  // by record, or none
     std::span<const trace_marker_t> markers;

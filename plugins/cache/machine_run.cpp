@@ -1,56 +1,16 @@
 #include "plugins/cache/machine_run.h"
 
 #include "plugins/common/sites.h"
-#include "plugins/machine/levels.h"
 #include "plugins/machine/needed_records.h"
 #include "plugins/machine/part.h"
 
 #include <assay/text.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace cache {
-namespace {
-
-using machine::Cache;
-using machine::Holds;
 using machine::Machine;
-
-bool is_plain(const Cache& cache, const Machine& machine) {
-    return cache.hash == machine::Hash::kModulus && cache.inclusion == machine::Inclusion::kNone &&
-           !cache.counts_writes && cache.write_allocate && cache.replacement.policy == "lru" &&
-           cache.prefetch.empty() && !cache.classify &&
-           std::has_single_bit(cache.sets(machine.line));
-}
-
-}  // namespace
-
-std::optional<Geometries> plain_shapes(const Machine& machine) {
-    if (machine.caches.size() != 3 || !machine.tlbs.empty() || machine.clusters != 1 ||
-        machine.protocol != machine::Protocol::kNone)
-        return std::nullopt;
-    constexpr struct {
-        const char* name;
-        Holds holds;
-        machine::Of of;
-        std::uint32_t level;
-    } kWanted[] = {{"I1", Holds::kInstructions, machine::Of::kCore, 1},
-                   {"D1", Holds::kData, machine::Of::kCore, 1},
-                   {"LL", Holds::kBoth, machine::Of::kMachine, 2}};
-    Geometries shapes;
-    Geometry* const found[] = {&shapes.i1, &shapes.d1, &shapes.ll};
-    for (std::size_t i = 0; i < std::size(kWanted); ++i) {
-        const Cache& cache = machine.caches[i];
-        if (cache.name != kWanted[i].name || cache.holds != kWanted[i].holds ||
-            cache.of != kWanted[i].of || cache.level != kWanted[i].level ||
-            !is_plain(cache, machine))
-            return std::nullopt;
-        *found[i] = {cache.size, cache.ways, machine.line};
-    }
-    return shapes;
-}
 
 MachineRun::MachineRun(Machine machine, bool count_iterations)
     : machine_(std::move(machine)),
@@ -68,6 +28,10 @@ void MachineRun::capture(assay::Captures& wanted) const {
     if (front_.takes_pages_from_mappings()) wanted.mappings();
     if (machine_.tells_late()) wanted.blocks();
     const machine::NeededRecords needed = machine::needed_records(machine_);
+    // Prefetches, and clflush and the like.
+    for (const unsigned opcode : {0x0d, 0x18, 0x1c, 0xae})
+        wanted.values({TRACE_EFFECTIVE_ADDRESS},
+                      static_cast<std::uint16_t>(TRACE_OPCODE(1, opcode)));
     wanted.fetches(machine_.line, needed.fetch_sets);
     if (needed.data_sets != 0)
         wanted.first_writes(machine_.line, needed.data_sets);
@@ -76,10 +40,10 @@ void MachineRun::capture(assay::Captures& wanted) const {
 }
 
 // The front end may be reading of the sites that are known.
-void MachineRun::learn(const Code& code) {
+void MachineRun::learn(const assay::Trace& trace, const Code& code) {
     if (code.sites.size() <= sites_.size()) return;
     if (!sites_.has_room(code.sites.size())) pipeline_.settle();
-    sites_.learn(code);
+    sites_.learn(trace, code);
     if (rows_.size() == 0) counts_.resize(sites_.size() * columns_.size());
 }
 
@@ -94,12 +58,12 @@ std::uint64_t* MachineRun::row_of(std::uint32_t site, const std::uint32_t* conte
 }
 
 void MachineRun::process(assay::Trace& trace) {
-    learn(Code(trace));
+    learn(trace, Code(trace));
     // Nothing is left to be done in advance.
     if (std::exchange(took_first_caches_, false)) pipeline_.do_without_thread();
     auto part = pipeline_.empty();
     const bool ends = trace.thread_end() != nullptr;
-    part->fill(trace, placement_.core_of(trace.thread()), ends, pipeline_.has_thread());
+    part->fill(trace, sites_, placement_.core_of(trace.thread()), ends, pipeline_.has_thread());
     pipeline_.put(std::move(part));
     if (ends) placement_.end(trace.thread());
 }
@@ -114,11 +78,15 @@ struct MachineRun::Records {
         return run.sites_[part.records[record].site];
     }
     bool is_reference(std::size_t record) const {
-        return site(record).role == MachineSite::Role::kReference;
+        const MachineSite::Role role = site(record).role;
+        return role == MachineSite::Role::kReference || role == MachineSite::Role::kOperation;
     }
     machine::Reference reference(std::size_t record) const {
         const std::uint64_t executed = part.executed.empty() ? 0 : part.executed[record];
-        return site(record).reference(part.records[record], executed);
+        const MachineSite& of = site(record);
+        return of.role == MachineSite::Role::kOperation
+                   ? of.operation(part.records[record], executed)
+                   : of.reference(part.records[record], executed);
     }
     std::uint64_t* counts(std::size_t record) const {
         return run.row_of(part.records[record].site,
@@ -134,10 +102,11 @@ struct MachineRun::Records {
 
 void MachineRun::simulate(MachinePart& part) {
     const Records records{*this, part};
-    if (part.steps.given[0]) {
-        hierarchy_.take(part.steps.given_core, part.steps.given);
+    for (machine::Steps::Given& given : part.steps.given) {
+        hierarchy_.take(given.core, given.caches);
         took_first_caches_ = true;
     }
+    part.steps.given.clear();
     if (part.has_steps) {
         machine::run_part(hierarchy_, part.core, part.steps, records);
         for (const std::uint32_t record : part.said) records.said(record);
@@ -156,6 +125,8 @@ void MachineRun::simulate_all(const Records& records) {
             const auto counts = [&] { return records.counts(i); };
             if (!hierarchy_.refer_quickly(core, reference, {}, counts))
                 hierarchy_.refer(core, reference, {}, counts());
+        } else if (site.role == MachineSite::Role::kOperation) {
+            hierarchy_.operate(core, records.reference(i), records.counts(i));
         } else if (site.role == MachineSite::Role::kCount) {
             records.said(i);
         }
@@ -174,7 +145,7 @@ bool MachineRun::finish_more(assay::Trace& trace, assay::Samples& samples) {
     constexpr std::size_t kPortion = 8192;
     const Code code(trace);
     pipeline_.finish();
-    learn(code);
+    learn(trace, code);
     return walk_.step(
         trace, code, code.sites.size(),
         [&](std::uint64_t pc, std::uint64_t times) { samples.count(pc, columns_.ir, times); },
@@ -193,7 +164,8 @@ void MachineRun::count_site(const assay::Trace& trace, const Code& code, std::si
                           context);
         });
     }
-    if (sites_[at].role != MachineSite::Role::kReference) return;
+    const MachineSite::Role role = sites_[at].role;
+    if (role != MachineSite::Role::kReference && role != MachineSite::Role::kOperation) return;
     each_context(at, [&](std::uint64_t context, const std::uint64_t* counts) {
         for (std::uint32_t column = 0; column < columns_.size(); ++column)
             if (counts[column] != 0) samples.count(instr.pc, column, counts[column], context);

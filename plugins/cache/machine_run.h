@@ -4,7 +4,6 @@
 #include "plugins/cache/machine_front.h"
 #include "plugins/cache/pipeline.h"
 #include "plugins/cache/site_counts.h"
-#include "plugins/common/geometry.h"
 #include "plugins/machine/columns.h"
 #include "plugins/machine/hierarchy.h"
 #include "plugins/machine/machine.h"
@@ -13,16 +12,11 @@
 #include <assay/context_rows.hpp>
 #include <assay/profiler.hpp>
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace cache {
-
-// The shapes of I1, D1 and LL, if the machine has nothing beyond them that the profiler's own
-// simulation (simulator.h), which is faster, does not know.
-std::optional<Geometries> plain_shapes(const machine::Machine& machine);
 
 class MachineRun {
   public:
@@ -41,7 +35,7 @@ class MachineRun {
     // Of a TRACE_SITE_COUNT, in the first two columns of its row.
     enum { kReferences, kEndedEarly };
 
-    void learn(const Code& code);
+    void learn(const assay::Trace& trace, const Code& code);
     struct Records;
     void simulate(MachinePart& part);
     void simulate_all(const Records& records);

@@ -62,12 +62,13 @@ FirstCaches::FirstCaches(const Machine& machine, const Columns& columns)
       first_{first_cache(machine, Holds::kInstructions), first_cache(machine, Holds::kData)},
       written_(machine.protocol == Protocol::kNone ? kDirty : kDirty | kModified) {}
 
-bool FirstCaches::begin(std::uint32_t number, std::size_t records, Steps& steps) {
+bool FirstCaches::begin(std::uint32_t number, std::size_t records, bool operates, Steps& steps) {
     if (!are_here_) return false;
-    if (machine_.protocol != Protocol::kNone && only_.value_or(number) != number) {
-        Core& only = cores_.at(*only_);
-        steps.given_core = *only_;
-        for (const bool data : {false, true}) steps.given[data] = std::move(only.caches[data]);
+    const bool meets_others =
+        machine_.protocol != Protocol::kNone && only_.value_or(number) != number;
+    if (meets_others || operates) {
+        for (auto& [core, own] : cores_)
+            steps.given.push_back({core, {std::move(own.caches[0]), std::move(own.caches[1])}});
         are_here_ = false;
         cores_.clear();
         return false;

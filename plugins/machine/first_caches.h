@@ -29,9 +29,10 @@ class FirstCaches {
     FirstCaches(const FirstCaches&) = delete;
     FirstCaches& operator=(const FirstCaches&) = delete;
 
-    // A part of the core begins, with so many records. Whether its first caches are simulated here:
-    // else Hierarchy simulates all caches from now on, and `steps` give it the first ones.
-    bool begin(std::uint32_t core, std::size_t records, Steps& steps);
+    // A part of the core begins, with so many records; `operates`: there are operations on lines
+    // among them. Whether its first caches are simulated here: else Hierarchy simulates all caches
+    // from now on, and `steps` give it the first ones.
+    bool begin(std::uint32_t core, std::size_t records, bool operates, Steps& steps);
     // The part's next reference, of that record.
     void refer(const Reference& reference, std::uint32_t record, Steps& steps) {
         const std::uint64_t bytes = std::min(reference.bytes, machine_.line);

@@ -172,8 +172,11 @@ void FrontEnd::look_at(const Path& path, const Touch& touch, Steps& steps) const
         steps.need(touch.record);
 }
 
-void FrontEnd::finish(Steps& steps) {
+void FrontEnd::finish(Steps& steps, bool sees_all) {
     translate(steps);
+    for (const bool data : {false, true})
+        for (const Touch* touch = touches_[data].data(); sees_all && touch != next_[data]; ++touch)
+            steps.need(touch->record);
     if (!core_->is_one_path) {
         for (const bool data : {false, true})
             if (core_->paths[data].has_cache) find_steps(data, steps);

@@ -63,8 +63,9 @@ class FrontEnd {
     // Where Machine::page is 0: the sizes of pages of the core's references that are added from now
     // on, until the next call or forget(); pages of 4K before. `steps` are the part's.
     void translate_by(std::uint32_t core, PageSizes& sizes, Steps& steps);
-    // What is to be done for all that was added.
-    void finish(Steps& steps);
+    // What is to be done for all that was added. `sees_all`: the caches need to see all, because
+    // something else comes between these references.
+    void finish(Steps& steps, bool sees_all = false);
 
   private:
     // A reference to a line.

@@ -380,4 +380,49 @@ void Hierarchy::prefetch(Request& behind, std::uint32_t cache, std::uint64_t lin
     if (inserted.gone.flags != 0) make_room(request, request.number, cache, inserted.gone);
 }
 
+void Hierarchy::operate(std::uint32_t number, const Reference& operation, std::uint64_t* counts) {
+    Core& on = core(number);
+    enter(number);
+    Request request{.core = on,
+                    .number = number,
+                    .reference = operation,
+                    .wishes = {},
+                    .line = operation.address >> line_shift_ & kMostLine,
+                    .counts = counts,
+                    .prefetch = true,
+                    .is_coherent = true};
+    if (operation.operation == LineOperation::kPrefetch)
+        prefetch_for_program(request, operation.level);
+    else
+        flush(request, operation.operation == LineOperation::kWriteBack);
+}
+
+// As prefetch(), into the first cache of that level or behind it.
+void Hierarchy::prefetch_for_program(Request& request, std::uint32_t level) {
+    std::uint32_t into = first_[true];
+    if (into == kMemory) return;
+    const auto has_it = [&] { return request.core.caches[into]->lines.find(request.line); };
+    while (machine_.caches[into].level < level && rules_[into].next != kMemory && !has_it())
+        into = rules_[into].next;
+    if (has_it() || (coherent_ && !may_prefetch(request, into))) return;
+    put(request, into, bring(request, rules_[into].next));
+}
+
+void Hierarchy::flush(Request& request, bool stays) {
+    for (std::uint32_t other = 0; other < cores_.size(); ++other) {
+        if (!cores_[other]) continue;
+        for (std::uint32_t cache = 0; cache < machine_.caches.size(); ++cache) {
+            CacheArray& lines = cores_[other]->caches[cache]->lines;
+            std::uint64_t* const entry = lines.find(request.line);
+            if (!entry) continue;
+            count(request.counts, columns_.caches[cache].write_backs, *entry & kDirty);
+            *entry &= ~std::uint64_t{kDirty};
+            if (stays) continue;
+            count(request.counts, columns_.caches[cache].useless, *entry & kPrefetched);
+            lines.remove(request.line);
+        }
+        if (coherent_ && !is_alone_ && !stays) coherence_.drop(other, request.line);
+    }
+}
+
 }  // namespace machine

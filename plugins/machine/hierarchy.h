@@ -68,6 +68,8 @@ class Hierarchy {
             prefetch_behind_hit(core, reference, line & kMostLine, wishes, counts);
         return true;
     }
+    // What is not a reference, of the same.
+    void operate(std::uint32_t core, const Reference& operation, std::uint64_t* counts);
     // What the wishes of a reference bring that the caches need not see.
     void grant(std::uint32_t core, const Reference& reference, std::span<const Wish> wishes,
                std::uint64_t* counts);
@@ -178,6 +180,9 @@ class Hierarchy {
     void prefetch_wanted(std::uint32_t core, const Reference& reference, std::uint64_t line,
                          std::uint64_t* counts);
     void prefetch(Request& behind, std::uint32_t cache, std::uint64_t line);
+    void prefetch_for_program(Request& request, std::uint32_t level);
+    // Of all cores; `stays`: it is only written back.
+    void flush(Request& request, bool stays);
 
     // Of a core that refers to something.
     void enter(std::uint32_t core) {

@@ -70,6 +70,8 @@ std::uint32_t needed_data(const Machine& machine) {
     if (cache.holds != Holds::kData || !forgets_repetition_of_last(cache) ||
         !cache.write_allocate || !cache.write_back)
         return 0;
+    // What the program prefetches comes behind the most recent line, as what the cache does.
+    if (cache.replacement.policy != "lru" || cache.ways == 1) return 0;
     const std::uint64_t sets = cache.sets(machine.line);
     const std::uint32_t recent = sets_of_recent(machine, cache);
     return recent == 1 && sets != 1 ? 0 : recent;

@@ -61,6 +61,8 @@ class PartRun {
 
     void refer(std::size_t record) {
         const Reference reference = part_.reference(record);
+        if (reference.operation != LineOperation::kNone)
+            return hierarchy_.operate(core_, reference, part_.counts(record));
         const std::span<const Wish> wishes = next_wishes(record);
         const auto counts = [&] { return part_.counts(record); };
         if (!hierarchy_.refer_quickly(core_, reference, wishes, counts))

@@ -46,9 +46,12 @@ class Steps {
     // Of FirstCaches: what they demand, by record. Nothing else is needed then, and nothing wished.
     bool has_demands = false;
     std::vector<Demand> demands;
-    // First caches that are Hierarchy's from now on, of that core: of fetches and of data.
-    std::uint32_t given_core = 0;
-    std::unique_ptr<CacheInstance> given[2];
+    // First caches that are Hierarchy's from now on, of a core: of fetches and of data.
+    struct Given {
+        std::uint32_t core;
+        std::unique_ptr<CacheInstance> caches[2];
+    };
+    std::vector<Given> given;
 
     // Of another part.
     void clear(std::size_t records) {
@@ -57,6 +60,7 @@ class Steps {
         counts.clear();
         has_demands = false;
         demands.clear();
+        given.clear();
     }
     void count(std::uint32_t record, std::uint32_t column) {
         if (column != Columns::kNone) counts.push_back({record, column});

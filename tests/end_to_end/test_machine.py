@@ -55,8 +55,8 @@ class Machines(unittest.TestCase):
         self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
         return result.stderr
 
-    def test_what_the_profiler_simulates_itself(self):
-        """Its own simulation, with cores too: the same as with --I1, --D1 and --LL."""
+    def test_a_plain_machine(self):
+        """The same as with --I1, --D1 and --LL, with cores too."""
         wanted = self.events([PROGRAMS / "work"], *SAME)
         for cores in ("threads", "1", "2"):
             found = self.events([PROGRAMS / "work"], self.plain(cores))
@@ -87,6 +87,78 @@ class Machines(unittest.TestCase):
                 # With `classify` all are recorded.
                 found, wanted = totals(), totals(", classify: yes")
                 self.assertEqual(found, {name: wanted[name] for name in found})
+
+    def imported(self, records, machine):
+        """What a machine counts of these records of lackey, all together."""
+        lackey, trace, out = (self.folder / name for name in ("lackey", "trace", "out"))
+        lackey.write_text("".join(f"{kind} {address:08x},4\n" for kind, address in records))
+        trace.unlink(missing_ok=True)
+        self.assay("trace", "--import=lackey", lackey, "-o", trace)
+        self.assay("replay", "-q", "--plugin=cache", self.machine(machine), "-o", out, trace)
+        events = read_events(out)
+        return dict(zip(events.events, events.summary))
+
+    def test_repeated_fetches(self):
+        """Where a second fetch of the line that was fetched last can matter, it is seen."""
+        one = "cores: 1\ncaches:\n"
+        i1 = "  I1: {level: 1, holds: instructions, of: core, size: 32K, ways: 8%s}\n"
+        d1 = "  D1: {level: 1, holds: data, of: core, size: 32K, ways: 8%s}\n"
+        code, data = "I ", " L"
+        # A loop in one line loads 800 others of its set of L2, which throw it out.
+        loop = [each for k in range(800)
+                for each in ((code, 0x1000), (data, 0x101000 + k * 0x8000))]
+        found = self.imported(loop, one + i1 % "" + d1 % "" +
+                              "  L2: {level: 2, of: core, size: 256K, ways: 8, inclusion: inclusive}\n")
+        self.assertEqual((found["I1mr"], found["D1mr"]), (100, 800))
+        # A first level of both: 9 lines in 8 ways.
+        loop = [each for k in range(8000)
+                for each in ((code, 0x1000), (data, 0x101000 + k % 8 * 0x1000))]
+        found = self.imported(loop, one + "  L1: {level: 1, of: core, size: 32K, ways: 8}\n")
+        self.assertEqual((found["I1mr"], found["D1mr"]), (8000, 8000))
+        # A hit changes what goes: of code as of data.
+        for policy in ("srrip", "lfu"):
+            both = one + i1 % f", replacement: {policy}" + d1 % f", replacement: {policy}"
+            lines = [0x100000 + 0x1000 * way + 4 * again for _ in range(100)
+                     for way in range(9) for again in range(2 if way == 0 else 1)]
+            fetched = self.imported([(code, line) for line in lines], both)
+            loaded = self.imported([each for line in lines for each in ((code, 0), (data, line))],
+                                   both)
+            self.assertEqual(fetched["I1mr"], loaded["D1mr"])
+            self.assertLess(fetched["I1mr"], 802)
+
+    def test_operations_on_lines(self):
+        """Prefetches and flushes of the program: known answers, in a run and in a replay."""
+        for more in ("", "tlbs:\n  DTLB: {level: 1, holds: data, entries: 64}\n"):
+            machine = self.machine(PLAIN.format(cores=1, i1="", d1="", ll="") + more)
+            trace, replayed = self.folder / "trace", self.folder / "replayed"
+            trace.unlink(missing_ok=True)
+            self.assay("record", "-q", "-o", trace, "--", PROGRAMS / "line_operations")
+            self.assay("replay", "-q", "--plugin=cache", machine, "-o", replayed, trace)
+            for events in (self.events([PROGRAMS / "line_operations"], machine),
+                           read_events(replayed)):
+                def misses(function, events=events):
+                    row = dict(zip(events.events, events.functions[function]))
+                    return row["D1mr"], row["DLmr"]
+                self.assertEqual(misses("read_lines"), (256, 256))
+                self.assertEqual(misses("read_prefetched"), (0, 0))
+                self.assertEqual(misses("read_flushed"), (512, 512))
+        for function, misses in (("read_prefetched", 256), ("read_flushed", 256)):  # as Cachegrind
+            events = self.events([PROGRAMS / "line_operations"], *SAME)
+            row = dict(zip(events.events, events.functions[function]))
+            self.assertEqual(row["D1mr"], misses)
+
+    def test_threads_of_one_core(self):
+        """Each takes lines from the other: a replay counts as the run, whatever is recorded."""
+        trace, replayed = self.folder / "trace", self.folder / "replayed"
+        fair = "--schedule=fair:100"
+        self.assay("record", "-q", fair, "-o", trace, "--", PROGRAMS / "threads")
+        small = PLAIN.replace("32K, ways: 8", "1K, ways: 2")
+        for d1 in ("", ", classify: yes"):
+            machine = self.machine(small.format(cores=1, i1="", d1=d1, ll=""))
+            run = self.totals([PROGRAMS / "threads"], machine, fair)
+            self.assay("replay", "-q", "--plugin=cache", machine, "-o", replayed, trace)
+            events = read_events(replayed)
+            self.assertEqual(dict(zip(events.events, events.summary)), run)
 
     def test_processors(self):
         """What a thread does before the caches are asked is the same without one."""

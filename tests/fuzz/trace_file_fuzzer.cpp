@@ -131,8 +131,9 @@ void read_file(const std::string& path) {
                             trace::kCaptureValues;
             spec.fetch = spec.data = {64, 8};
             spec.branches = 15;
-            const auto values =
-                recording::recorded_values(TRACE_VALUES_LOADS | image.content().values);
+            recording::TraceContent content = image.content();
+            content.values |= TRACE_VALUES_LOADS;
+            const auto values = recording::recorded_values(content);
             const replay::ReplayPlan plan(image, spec, *values);
             for (const trace_site_t& site : plan.shown_sites())
                 if (site.instr >= image.instrs().size()) std::abort();

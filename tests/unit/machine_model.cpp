@@ -124,6 +124,33 @@ void Model::refer(std::uint32_t number, const machine::Reference& reference,
     }
 }
 
+void Model::operate(std::uint32_t number, const machine::Reference& operation,
+                    std::uint64_t* counts) {
+    counts_ = counts;
+    const std::uint64_t line = operation.address / machine_.line;
+    const Caches path = core(number).path[1];
+    if (operation.operation != machine::LineOperation::kPrefetch) {
+        for (const auto& cache : caches_) {
+            Way* const copy = cache->lines.find(line);
+            if (copy == nullptr) continue;
+            if (copy->dirty) count(columns(*cache).write_backs);
+            copy->dirty = false;
+            if (operation.operation == machine::LineOperation::kWriteBack) continue;
+            if (copy->prefetched) count(columns(*cache).useless);
+            cache->lines.remove(line);
+        }
+        return;
+    }
+    for (std::size_t at = 0; at < path.size(); ++at) {
+        if (path[at]->lines.find(line) != nullptr) return;
+        if (path[at]->what.level < operation.level && at + 1 != path.size()) continue;
+        if (!begin_prefetch(number, *path[at], line)) return;
+        Request request{number, operation, line, 0, 0, path[at], true};
+        const bool dirty = read(request, path, at + 1);
+        return take_in(request, *path[at], dirty);
+    }
+}
+
 void Model::set_memory(std::uint64_t start, std::uint64_t bytes, machine::Memory memory) {
     told_.push_back({start, bytes, memory});
 }
@@ -255,7 +282,7 @@ void Model::take_in(const Request& request, Cache& cache, bool dirty) {
         cache.lines.take_in(request.line, request.reference.pc, request.prefetching != nullptr);
     Way& way = *cache.lines.find(request.line);
     way.dirty = dirty;
-    if (request.prefetching == &cache) {
+    if (request.prefetching == &cache && !request.by_program) {
         way.prefetched = true;
         way.prefetched_at = request.reference.executed;
         way.prefetched_by = request.core;

@@ -28,6 +28,7 @@ class Model {
 
     // As machine::Hierarchy's.
     void refer(std::uint32_t core, const machine::Reference& reference, std::uint64_t* counts);
+    void operate(std::uint32_t core, const machine::Reference& operation, std::uint64_t* counts);
     void forget(std::uint32_t core);
     void set_memory(std::uint64_t start, std::uint64_t bytes, machine::Memory memory);
 
@@ -65,7 +66,8 @@ class Model {
         std::uint64_t line;
         std::uint64_t first_byte, last_byte;  // of the reference in the line
         Cache* prefetching = nullptr;
-        bool was_lost = false;  // to another core's write, and not missed since
+        bool by_program = false;  // the prefetch
+        bool was_lost = false;    // to another core's write, and not missed since
         std::vector<Asked> asked = {};
     };
 

@@ -6,7 +6,7 @@
 #include "plugins/machine/needed_records.h"
 #include "plugins/machine/part.h"
 
-#include <map>
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -112,6 +112,13 @@ std::vector<OfCore> references(Random& random, const Machine& machine, int count
             reference.pc = 0x70'0000;
         }
         if (below(64) == 0) reference.bytes = machine.line * 3;
+        if (below(24) == 0) {
+            reference.operation = static_cast<machine::LineOperation>(1 + below(3));
+            reference.level = static_cast<std::uint8_t>(1 + below(3));
+            reference.pc = 0x80'0000;
+            made.push_back({core, reference});
+            continue;
+        }
         const std::uint64_t kind = below(8);
         reference.kind = kind < 2 ? Kind::kWrite : Kind::kRead;
         reference.writes = kind < 3;
@@ -142,6 +149,10 @@ std::vector<Change> changes(Random& random, int count) {
 
 namespace {
 
+bool is_operation(const OfCore& one) {
+    return one.reference.operation != machine::LineOperation::kNone;
+}
+
 // References of one core that no others come between.
 struct Part {
     std::span<const OfCore> references;
@@ -158,19 +169,23 @@ struct Part {
 std::uint64_t* Simulation::run(std::span<const OfCore> part) {
     const std::uint32_t core = part[0].core;
     steps_.clear(part.size());
-    const bool has_caches = first_caches_ && first_caches_->begin(core, part.size(), steps_);
-    hierarchy_.take(steps_.given_core, steps_.given);
+    const bool operates = std::any_of(part.begin(), part.end(), is_operation);
+    const bool has_caches =
+        first_caches_ && first_caches_->begin(core, part.size(), operates, steps_);
+    for (machine::Steps::Given& given : steps_.given) hierarchy_.take(given.core, given.caches);
     if (first_caches_ && !has_caches) {
         run_all(part);
         return counts_.data();
     }
     if (!has_caches) front_.begin(core, part.size());
     for (std::uint32_t i = 0; i < part.size(); ++i)
-        if (has_caches)
+        if (is_operation(part[i]))
+            steps_.need(i);
+        else if (has_caches)
             first_caches_->refer(part[i].reference, i, steps_);
         else
             front_.add(part[i].reference, i);
-    if (!has_caches) front_.finish(steps_);
+    if (!has_caches) front_.finish(steps_, operates);
     machine::run_part(hierarchy_, core, steps_, Part{part, counts_.data()});
     return counts_.data();
 }
@@ -178,7 +193,9 @@ std::uint64_t* Simulation::run(std::span<const OfCore> part) {
 void Simulation::run_all(std::span<const OfCore> part) {
     const auto counts = [this] { return counts_.data(); };
     for (const OfCore& one : part)
-        if (!hierarchy_.refer_quickly(one.core, one.reference, {}, counts))
+        if (is_operation(one))
+            hierarchy_.operate(one.core, one.reference, counts());
+        else if (!hierarchy_.refer_quickly(one.core, one.reference, {}, counts))
             hierarchy_.refer(one.core, one.reference, {}, counts());
 }
 
@@ -205,6 +222,10 @@ class Recorded {
         if (core_ != one.core) filters_.emplace(spec_);
         core_ = one.core;
         const machine::Reference& reference = one.reference;
+        if (is_operation(one)) {
+            if (reference.operation != machine::LineOperation::kPrefetch) filters_.emplace(spec_);
+            return true;
+        }
         if (reference.kind != Kind::kFetch)
             return filters_->data.passes(reference.address, reference.bytes, reference.writes);
         const std::uint64_t last = (reference.address + reference.bytes - 1) / line_;
@@ -264,7 +285,10 @@ std::string difference(const Machine& machine, const std::vector<OfCore>& refere
                 in_parts.translate_by(core, sizes);
                 in_advance.translate_by(core, sizes);
             }
-        plain.refer(one.core, one.reference, of_plain.data());
+        if (one.reference.operation != machine::LineOperation::kNone)
+            plain.operate(one.core, one.reference, of_plain.data());
+        else
+            plain.refer(one.core, one.reference, of_plain.data());
         const auto compared = [&](const char* how, const std::uint64_t* counts) {
             std::string found;
             for (std::uint32_t column = 0; column < columns.size(); ++column)

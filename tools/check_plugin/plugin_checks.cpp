@@ -110,7 +110,7 @@ Wanted all_of(const recording::TraceContent& content) {
              .fetch = {64, 1},
              .branches = TRACE_CONDITIONAL_BRANCHES | TRACE_INDIRECT_BRANCHES | TRACE_DIRECT_CALLS |
                          TRACE_RETURNS},
-            recording::recorded_values(content.values)};
+            recording::recorded_values(content)};
 }
 
 // `others`: what else is captured, for other profilers. False if the profiler refuses.

@@ -56,7 +56,8 @@ TraceMaker::TraceMaker(const std::string& path, const std::string& source) : fil
     trace_image_t image{};
     image.size = sizeof image;
     // Profilers that ask for calls get none, and go on without stacks.
-    image.captures = TRACE_RECORDED_BLOCKS | TRACE_RECORDED_REFERENCES | TRACE_RECORDED_CALLS;
+    image.captures = TRACE_RECORDED_BLOCKS | TRACE_RECORDED_REFERENCES | TRACE_RECORDED_CALLS |
+                     TRACE_RECORDED_LINE_OPERATIONS;
     trace_chunk_t header{};
     header.kind = TRACE_CHUNK_IMAGE;
     append(header, std::as_bytes(std::span(&image, 1)));

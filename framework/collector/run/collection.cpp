@@ -53,7 +53,7 @@ void Collection::start_recorder() {
         recorder_->take(source, records, markers);
     };
     spec_ = ImageRecorder::spec(content);
-    if (content.values != 0) *value_lists_ = *recording::recorded_values(content.values);
+    *value_lists_ = *recording::recorded_values(content);
     const std::vector<trace_point_t>& points = session_.settings.points.points;
     if (points.empty()) return;
     recorder_->set_points(session_.settings.points);

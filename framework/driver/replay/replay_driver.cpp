@@ -1,6 +1,7 @@
 #include "framework/driver/replay/replay_driver.h"
 
 #include "framework/support/error.h"
+#include "framework/support/log.h"
 
 #include <algorithm>
 #include <cstring>
@@ -24,6 +25,11 @@ void check_content(const trace::Spec& wanted, const trace::ValueLists& values,
     if (lacks.empty() && wanted.captures & trace::kCaptureValues)
         lacks = recording::missing_values(values, content);
     if (!lacks.empty()) throw Error("the trace does not have " + lacks);
+    if (wanted.captures & trace::kCaptureValues &&
+        recording::lacks_line_operations(values, content))
+        log::remark(
+            "the trace does not tell of software prefetches and flushes of cache lines, which do "
+            "nothing in this replay: record the program again");
 }
 
 [[noreturn]] void missing(const std::string& what) {

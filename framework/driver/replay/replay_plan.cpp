@@ -26,7 +26,7 @@ ReplayPlan::ReplayPlan(const ImageTrace& image, const trace::Spec& spec,
       by_driver_(image.instrs().size()) {
     native::Decoder decoder;
     const bool decodes = spec.captures & (trace::kCaptureCode | trace::kCapturePredictions |
-                                          trace::kCaptureContexts);
+                                          trace::kCaptureContexts | trace::kCaptureValues);
     for (std::size_t i = 0; decodes && i < image.instrs().size(); ++i) {
         const trace_instr_t& instr = image.instrs()[i];
         native::Instruction decoded;
@@ -35,7 +35,8 @@ ReplayPlan::ReplayPlan(const ImageTrace& image, const trace::Spec& spec,
             decoded.form->reference_count != 0 || decoded.form->special != native::Special::kNone;
         retried_[i] = decoded.form->flow == native::Flow::kNone && native::is_predicted(decoded);
         by_driver_[i] = decoded.form->flow == native::Flow::kSyscall ||
-                        decoded.form->flow == native::Flow::kInterruptReturn;
+                        decoded.form->flow == native::Flow::kInterruptReturn ||
+                        decoded.form->special == native::Special::kFlushLine;
     }
     if (spec.captures & trace::kCaptureCalls)
         for (const trace_site_t& site : image.sites())

@@ -67,7 +67,8 @@ struct PlannedSite {
     std::uint32_t site;  // in the tables that the collector gets; kNoSite: not wanted
     std::uint16_t bytes : 14;
     bool tells_nothing : 1;  // of values: that the instruction was executed, but no value
-    bool by_driver : 1;      // of changes of the stack: the thread goes on elsewhere behind it
+    bool by_driver : 1;      // of changes of the stack: the thread goes on elsewhere behind it;
+                             // of values: filters forget, too
     std::uint8_t kind;
     std::uint8_t position;  // of its instruction in its block
 };
@@ -130,7 +131,7 @@ class ReplayPlan {
     std::vector<std::uint32_t> general_sites_;      // by kind
     std::vector<bool> separate_;   // by instruction: what it does comes behind its fetch
     std::vector<bool> retried_;    // likewise: is_predicted() though it is no branch
-    std::vector<bool> by_driver_;  // likewise: the driver says where the thread goes on
+    std::vector<bool> by_driver_;  // likewise: what PlannedSite says
 };
 
 }  // namespace assay::replay

@@ -141,6 +141,7 @@ void ReplayedThread::take_value(const trace_record_t& record, const PlannedSite&
     if (site.position != values_position_) give_values();
     reach(site.position);
     values_position_ = site.position;
+    if (site.by_driver) forget_recent_lines();
     if (site.site == kNoSite) return;
     values_.push_back({site.tells_nothing ? 0 : record.value, site.site, 0});
 }

@@ -170,6 +170,8 @@ std::optional<FirstAccess> first_access(const Context& context, const Instructio
             return FirstAccess{{translate_address(context, instruction), 0}};
         case Special::kClearLine:
             return FirstAccess{{cleared_address(context, instruction), 0}};
+        case Special::kFlushLine:
+            return FirstAccess{{address_of(context, instruction, form.references[0]), 0}};
         case Special::kNone:
             return {};
     }
@@ -188,6 +190,8 @@ void SpecialReferences::record(const Instruction& instruction, std::uint32_t fir
             return record_single(translate_address(context_, instruction), 1, first_site);
         case Special::kClearLine:
             return record_single(cleared_address(context_, instruction), kClearedBytes, first_site);
+        case Special::kFlushLine:
+            return forget_recent_lines();
         case Special::kNone:
             return record_large(instruction, first_site);
     }
@@ -239,6 +243,12 @@ void SpecialReferences::record_gather(const Instruction& instruction, std::uint3
 
 void SpecialReferences::record_single(std::uint64_t address, unsigned bytes, std::uint32_t site) {
     recorder(site).reference(address, bytes, site);
+}
+
+// The most recent line of its set is in no cache any more, or clean.
+void SpecialReferences::forget_recent_lines() {
+    trace_.forget_recent_lines();
+    std::memset(context_.fetch_filter, 0, sizeof context_.fetch_filter);
 }
 
 // References to more than two lines.

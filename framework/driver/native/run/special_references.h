@@ -38,6 +38,7 @@ class SpecialReferences {
                             std::uint32_t site);
     void record_gather(const Instruction& instruction, std::uint32_t site);
     void record_single(std::uint64_t address, unsigned bytes, std::uint32_t site);
+    void forget_recent_lines();
     void record_large(const Instruction& instruction, std::uint32_t site);
 
     const TraceTables& tables_;

@@ -114,7 +114,8 @@ Value find(const Form& form, unsigned what, bool before) {
         return {Value::kX87, static_cast<std::uint8_t>(what - TRACE_ST0)};
     switch (what) {
         case TRACE_EFFECTIVE_ADDRESS:
-            return form.reference_count != 0 ? Value{Value::kAddress, 0} : Value{};
+            return form.reference_count != 0 || form.names_line ? Value{Value::kAddress, 0}
+                                                                : Value{};
         case TRACE_LOADED:
             return memory(form, true, false);
         case TRACE_STORED:
