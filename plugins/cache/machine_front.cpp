@@ -126,7 +126,7 @@ void MachineFront::prepare(MachinePart& part) {
     part.executed.resize(late ? part.records.size() : 0);
     std::uint64_t& executed = executed_[part.core];
     std::uint64_t& block_begin = block_begins_[part.thread];
-    if (uses_front_end_) front_end_.begin(part.core, part.records.size());
+    if (uses_front_end_) front_end_.begin(part.core, part.records.size(), part.operates);
     std::span<const trace_marker_t> markers;
     if (takes_pages_from_mappings()) {
         markers = part.markers;
@@ -156,7 +156,7 @@ void MachineFront::prepare(MachinePart& part) {
         }
     }
     follow_up_to(part.records.size());
-    if (uses_front_end_) front_end_.finish(part.steps, part.operates);
+    if (uses_front_end_) front_end_.finish(part.steps);
     if (!part.ends_thread) return;
     if (machine_.cores == 0) {
         front_end_.forget(part.core);

@@ -1,6 +1,7 @@
 #include "plugins/machine/front_end.h"
 
 #include "plugins/machine/levels.h"
+#include "plugins/machine/needed_records.h"
 #include "plugins/machine/prefetcher.h"
 #include "plugins/machine/replacement.h"
 
@@ -60,8 +61,11 @@ void FrontEnd::forget(std::uint32_t core) {
                 strides_.erase({cache, core, i});
 }
 
-void FrontEnd::begin(std::uint32_t number, std::size_t records) {
+void FrontEnd::begin(std::uint32_t number, std::size_t records, bool sees_all) {
     core_ = &core(number);
+    sees_all_ = sees_all;
+    skips_repeated_ = core_->skips_repeated && !sees_all;
+    fetched_ = kNoLine;
     for (const auto& recent : core_->recent) recent->forget();
     for (const bool data : {false, true}) {
         std::vector<Touch>& room = touches_[data];
@@ -72,6 +76,7 @@ void FrontEnd::begin(std::uint32_t number, std::size_t records) {
 
 void FrontEnd::translate_by(std::uint32_t core, PageSizes& sizes, Steps& steps) {
     translate(steps);
+    fetched_ = kNoLine;
     translation_.translate_by(core, sizes);
 }
 
@@ -172,10 +177,10 @@ void FrontEnd::look_at(const Path& path, const Touch& touch, Steps& steps) const
         steps.need(touch.record);
 }
 
-void FrontEnd::finish(Steps& steps, bool sees_all) {
+void FrontEnd::finish(Steps& steps) {
     translate(steps);
     for (const bool data : {false, true})
-        for (const Touch* touch = touches_[data].data(); sees_all && touch != next_[data]; ++touch)
+        for (const Touch* touch = touches_[data].data(); sees_all_ && touch != next_[data]; ++touch)
             steps.need(touch->record);
     if (!core_->is_one_path) {
         for (const bool data : {false, true})
@@ -208,6 +213,10 @@ FrontEnd::Core& FrontEnd::core(std::uint32_t number) {
     }
     // Of two caches, wishes of both would have to be put in order.
     made.is_one_path = first[0] == first[1] || !made.paths[0].strides.empty();
+    const Path& fetches = made.paths[0];
+    made.skips_repeated = !made.is_one_path && fetches.recent != nullptr &&
+                          fetches.forgets.empty() && !fetches.forgets_wishes &&
+                          buffers_forget_repetition(machine_);
     return made;
 }
 

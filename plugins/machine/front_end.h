@@ -36,8 +36,9 @@ class FrontEnd {
     // Nothing of a core is needed any more, where each thread has its own.
     void forget(std::uint32_t core);
 
-    // A part of the core begins, with at most so many records.
-    void begin(std::uint32_t core, std::size_t records);
+    // A part of the core begins, with at most so many records. `sees_all`: the caches need to see
+    // all, because something else comes between these references.
+    void begin(std::uint32_t core, std::size_t records, bool sees_all = false);
     // The part's next reference, of that record.
     void add(const Reference& reference, std::uint32_t record) {
         // One line, and another one that is left out if it is the same: there is no branch.
@@ -45,6 +46,10 @@ class FrontEnd {
         const std::uint64_t last = (reference.address + bytes - 1) >> line_shift_;
         const bool crosses = last != reference.address >> line_shift_;
         const std::uint64_t end = last << line_shift_;
+        if (reference.kind == Kind::kFetch) {
+            if (last == fetched_ && !crosses) return;
+            fetched_ = skips_repeated_ ? last : kNoLine;
+        }
         Touch*& next = next_[reference.kind != Kind::kFetch];
         next[0] = {reference.address,
                    reference.pc,
@@ -63,9 +68,8 @@ class FrontEnd {
     // Where Machine::page is 0: the sizes of pages of the core's references that are added from now
     // on, until the next call or forget(); pages of 4K before. `steps` are the part's.
     void translate_by(std::uint32_t core, PageSizes& sizes, Steps& steps);
-    // What is to be done for all that was added. `sees_all`: the caches need to see all, because
-    // something else comes between these references.
-    void finish(Steps& steps, bool sees_all = false);
+    // What is to be done for all that was added.
+    void finish(Steps& steps);
 
   private:
     // A reference to a line.
@@ -94,7 +98,8 @@ class FrontEnd {
     struct Core {
         Path paths[2];  // of fetches and of data
         std::vector<std::unique_ptr<RecentLines>> recent;
-        bool is_one_path = false;  // with the same most recent lines or strides
+        bool is_one_path = false;     // with the same most recent lines or strides
+        bool skips_repeated = false;  // a second fetch of the line that was fetched last
     };
 
     // What was added and is not translated.
@@ -126,7 +131,11 @@ class FrontEnd {
     std::map<std::uint32_t, Core> cores_;
     // By cache, instance and prefetcher.
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, StrideTable> strides_;
+    static constexpr std::uint64_t kNoLine = ~std::uint64_t{0};
     Core* core_ = nullptr;                 // of the part
+    bool sees_all_ = false;                // likewise
+    bool skips_repeated_ = false;          // likewise
+    std::uint64_t fetched_ = kNoLine;      // last, where repeated fetches are skipped
     std::vector<Touch> touches_[2];        // of the part: room for fetches and for data
     Touch* next_[2] = {};                  // in these
     const Touch* translated_[2] = {};      // up to there

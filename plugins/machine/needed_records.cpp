@@ -36,19 +36,6 @@ std::uint32_t sets_of_recent(const Machine& machine, const Cache& cache) {
     return static_cast<std::uint32_t>(std::min(sets, kMost));
 }
 
-// Whether a second fetch from the page that was fetched from last changes nothing.
-bool buffers_forget_repetition(const Machine& machine) {
-    const Translation translation(machine);
-    const std::size_t sizes = machine.page != 0 ? 1 : std::size(PageSizes::kSizes);
-    for (std::uint32_t size = 0; size < sizes; ++size) {
-        const Translation::Way& way = translation.way(false, size);
-        if (way.tlbs.empty()) continue;
-        if (!way.first_is_apart || !forgets_repetition(machine.tlbs[way.tlbs[0].tlb].replacement))
-            return false;
-    }
-    return true;
-}
-
 std::uint32_t needed_fetches(const Machine& machine) {
     const std::uint32_t first = first_cache(machine, Holds::kInstructions);
     if (!buffers_forget_repetition(machine)) return 0;
@@ -78,6 +65,18 @@ std::uint32_t needed_data(const Machine& machine) {
 }
 
 }  // namespace
+
+bool buffers_forget_repetition(const Machine& machine) {
+    const Translation translation(machine);
+    const std::size_t sizes = machine.page != 0 ? 1 : std::size(PageSizes::kSizes);
+    for (std::uint32_t size = 0; size < sizes; ++size) {
+        const Translation::Way& way = translation.way(false, size);
+        if (way.tlbs.empty()) continue;
+        if (!way.first_is_apart || !forgets_repetition(machine.tlbs[way.tlbs[0].tlb].replacement))
+            return false;
+    }
+    return true;
+}
 
 NeededRecords needed_records(const Machine& machine) {
     return {.fetch_sets = needed_fetches(machine), .data_sets = needed_data(machine)};

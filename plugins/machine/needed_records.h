@@ -14,5 +14,7 @@ struct NeededRecords {
     std::uint32_t data_sets = 0;  // of data, except first writes
 };
 NeededRecords needed_records(const Machine& machine);
+// Whether a second fetch from the page that was fetched from last changes nothing in buffers.
+bool buffers_forget_repetition(const Machine& machine);
 
 }  // namespace machine

@@ -114,7 +114,7 @@ class Machines(unittest.TestCase):
         loop = [each for k in range(8000)
                 for each in ((code, 0x1000), (data, 0x101000 + k % 8 * 0x1000))]
         found = self.imported(loop, one + "  L1: {level: 1, of: core, size: 32K, ways: 8}\n")
-        self.assertEqual((found["I1mr"], found["D1mr"]), (8000, 8000))
+        self.assertEqual((found["I1mr"], found["D1mr"]), (1, 8000))
         # A hit changes what goes: of code as of data.
         for policy in ("srrip", "lfu"):
             both = one + i1 % f", replacement: {policy}" + d1 % f", replacement: {policy}"

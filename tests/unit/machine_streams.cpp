@@ -177,7 +177,7 @@ std::uint64_t* Simulation::run(std::span<const OfCore> part) {
         run_all(part);
         return counts_.data();
     }
-    if (!has_caches) front_.begin(core, part.size());
+    if (!has_caches) front_.begin(core, part.size(), operates);
     for (std::uint32_t i = 0; i < part.size(); ++i)
         if (is_operation(part[i]))
             steps_.need(i);
@@ -185,7 +185,7 @@ std::uint64_t* Simulation::run(std::span<const OfCore> part) {
             first_caches_->refer(part[i].reference, i, steps_);
         else
             front_.add(part[i].reference, i);
-    if (!has_caches) front_.finish(steps_, operates);
+    if (!has_caches) front_.finish(steps_);
     machine::run_part(hierarchy_, core, steps_, Part{part, counts_.data()});
     return counts_.data();
 }
