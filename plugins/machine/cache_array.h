@@ -55,6 +55,13 @@ class CacheArray {
         const std::uint32_t way = way_of(set, line);
         return way == kNowhere ? nullptr : &entries_[set * ways_ + way];
     }
+    // As touch(), of a line that find() has found, for policies of their own.
+    void touch_found(const std::uint64_t* entry, std::uint64_t line, std::uint64_t pc) {
+        const std::uint64_t set = set_of(line);
+        const auto place = static_cast<std::uint64_t>(entry - entries_.data());
+        policy_->hit(set, static_cast<std::uint32_t>(place - set * ways_),
+                     {.line = line, .pc = pc});
+    }
     struct Inserted {
         Line gone;             // with flags 0 if none goes
         std::uint64_t* entry;  // as touch() returns it

@@ -48,11 +48,13 @@ Hierarchy::Hierarchy(const Machine& machine, const Columns& columns)
 }
 
 // A reference that is not quick after all comes to the cache twice, which it must not notice.
+// Policies that would are told once it is known to be quick.
 Hierarchy::Quick Hierarchy::quick(bool data) const {
     const std::uint32_t first = first_[data];
     if (first == kMemory) return {};
     const Cache& cache = machine_.caches[first];
-    return {.is_possible = !cache.classify && forgets_repetition(cache.replacement),
+    return {.is_possible = !cache.classify,
+            .sees_hits = !forgets_repetition(cache.replacement),
             .writes_back = cache.write_back,
             .asks = rules_[first].is_coherent,
             .written = rules_[first].is_coherent ? kDirty | kModified : kDirty,

@@ -48,7 +48,8 @@ class Hierarchy {
         const std::uint64_t line = reference.address >> line_shift_;
         CacheInstance& first = *cores_[core]->caches[quick.cache];
         if (end >> line_shift_ != line) {
-            if (reference.writes || first.sees_hits || !wishes.empty()) return false;
+            if (reference.writes || first.sees_hits || quick.sees_hits || !wishes.empty())
+                return false;
             const std::uint64_t second = (end >> line_shift_) & kMostLine;
             const std::uint64_t* const entry = first.lines.find(second);
             if (!entry || (*entry & (kPrefetched | kWatched)) ||
@@ -57,13 +58,15 @@ class Hierarchy {
             first.lines.touch(second, reference.pc);
             return true;
         }
-        std::uint64_t* const entry = hits_quickly(first, line, reference);
+        std::uint64_t* const entry =
+            quick.sees_hits ? finds_quickly(first, line) : hits_quickly(first, line, reference);
         if (!entry) return false;
         if (reference.writes) {
             if (!quick.writes_back) return false;
             if (quick.asks && !is_alone_ && !(*entry & kModified)) return false;
             *entry |= quick.written;
         }
+        if (quick.sees_hits) first.lines.touch_found(entry, line & kMostLine, reference.pc);
         if (first.sees_hits || !wishes.empty())
             prefetch_behind_hit(core, reference, line & kMostLine, wishes, counts);
         return true;
@@ -121,6 +124,7 @@ class Hierarchy {
     // Of the first cache of fetches or of data.
     struct Quick {
         bool is_possible = false;
+        bool sees_hits = false;  // the policy: it must not be told twice of one
         bool writes_back = false;
         bool asks = false;          // others, before it writes what is not modified
         std::uint64_t written = 0;  // flags of what it has written
@@ -140,6 +144,11 @@ class Hierarchy {
     static std::uint64_t* hits_quickly(CacheInstance& cache, std::uint64_t line,
                                        const Reference& reference) {
         std::uint64_t* const entry = cache.lines.touch(line & kMostLine, reference.pc);
+        return entry && !(*entry & (kPrefetched | kWatched)) ? entry : nullptr;
+    }
+    // The same, and nothing changes.
+    static std::uint64_t* finds_quickly(CacheInstance& cache, std::uint64_t line) {
+        std::uint64_t* const entry = cache.lines.find(line & kMostLine);
         return entry && !(*entry & (kPrefetched | kWatched)) ? entry : nullptr;
     }
     void refer_to_line(Request& request);

@@ -40,7 +40,8 @@ TEST_CASE("words say what a trace has, and blocks are always there") {
     CHECK(content_of_words("default").values == 0);
     CHECK(content_of_words("branches,fetches").captures == TRACE_RECORDED_BLOCKS);
     CHECK(content_of_words("calls,references").captures ==
-          (TRACE_RECORDED_BLOCKS | TRACE_RECORDED_CALLS | TRACE_RECORDED_REFERENCES));
+          (TRACE_RECORDED_BLOCKS | TRACE_RECORDED_CALLS | TRACE_RECORDED_REFERENCES |
+           TRACE_RECORDED_LINE_OPERATIONS));
     const TraceContent some = content_of_words("values=loads+results,values=stores");
     CHECK(some.captures == (TRACE_RECORDED_BLOCKS | TRACE_RECORDED_VALUES));
     CHECK(some.values == (TRACE_VALUES_LOADS | TRACE_VALUES_STORES | TRACE_VALUES_RESULTS));
@@ -60,7 +61,7 @@ TEST_CASE("a wrong word is named with the nearest one") {
 }
 
 TEST_CASE("loads and stores are recorded of what loads and stores, all else of everything") {
-    const auto some = recorded_values(TRACE_VALUES_LOADS | TRACE_VALUES_STORES);
+    const auto some = recorded_values({0, TRACE_VALUES_LOADS | TRACE_VALUES_STORES});
     CHECK(some->find(kMov, 0) == nullptr);
     const trace::ValueList* const both = some->find(kAdd, TRACE_INSTR_LOAD | TRACE_INSTR_STORE);
     REQUIRE(both != nullptr);
@@ -69,7 +70,19 @@ TEST_CASE("loads and stores are recorded of what loads and stores, all else of e
     CHECK(both->values[0] == TRACE_LOADED);
     CHECK(both->values[1] == trace::value_byte(TRACE_STORED | TRACE_BEFORE));
     CHECK(both->values[2] == TRACE_STORED);
-    CHECK(recorded_values(TRACE_VALUES_RESULTS)->find(kMov, 0)->count == 1);
+    CHECK(recorded_values({0, TRACE_VALUES_RESULTS})->find(kMov, 0)->count == 1);
+    // Of prefetches, in any trace with references. Older ones lack them, and are read nevertheless.
+    constexpr std::uint16_t kPrefetch = TRACE_OPCODE(1, 0x18);
+    const TraceContent older{TraceContent().captures &
+                             ~std::uint32_t{TRACE_RECORDED_LINE_OPERATIONS}};
+    const auto operations = recorded_values({});
+    CHECK(operations->find(kPrefetch, 0)->count == 1);
+    CHECK(operations->find(kMov, 0) == nullptr);
+    CHECK(recorded_values(older)->find(kPrefetch, 0) == nullptr);
+    CHECK(missing_values(*operations, {}) == "");
+    CHECK(missing_values(*operations, older) == "");
+    CHECK(lacks_line_operations(*operations, older));
+    CHECK_FALSE(lacks_line_operations(*operations, {}));
 }
 
 TEST_CASE("what a profiler wants and a trace has not is named, with how to record it") {
