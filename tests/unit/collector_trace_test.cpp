@@ -186,7 +186,7 @@ TEST_CASE("without a filter sizes are not cut to its line") {
 TEST_CASE("specifications that cannot be captured") {
     CHECK_THROWS(check({assay::trace::kCaptureReferences, {64, 48}, {}}));
     CHECK_THROWS(check({assay::trace::kCaptureReferences, {8, 64}, {}}));
-    CHECK_THROWS(check({assay::trace::kCaptureFetches, {}, {64, 0}}));
+    CHECK_NOTHROW(check({assay::trace::kCaptureFetches, {}, {64, 0}}));  // each of them
 }
 
 TEST_CASE("value lists") {

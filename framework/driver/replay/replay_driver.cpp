@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 namespace assay::replay {
 namespace {
@@ -25,8 +26,9 @@ void check_content(const trace::Spec& wanted, const trace::ValueLists& values,
     if (lacks.empty() && wanted.captures & trace::kCaptureValues)
         lacks = recording::missing_values(values, content);
     if (!lacks.empty()) throw Error("the trace does not have " + lacks);
+    static bool is_said = false;  // of a trace, whichever profiler wants to know
     if (wanted.captures & trace::kCaptureValues &&
-        recording::lacks_line_operations(values, content))
+        recording::lacks_line_operations(values, content) && !std::exchange(is_said, true))
         log::remark(
             "the trace does not tell of software prefetches and flushes of cache lines, which do "
             "nothing in this replay: record the program again");
