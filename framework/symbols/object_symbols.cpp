@@ -2,11 +2,17 @@
 
 #include "framework/symbols/dwarf_resolver.h"
 #include "framework/symbols/symbol_table.h"
+#include "framework/symbols/unwind_functions.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstdint>
+#include <filesystem>
 #include <iterator>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace assay::symbols {
 
@@ -73,6 +79,12 @@ std::vector<Location> complete(const KnownLocations& known, std::span<const Addr
     return locations;
 }
 
+std::string address_name(const std::string& binary, Address address) {
+    std::array<char, 16> digits;
+    const auto end = std::to_chars(digits.begin(), digits.end(), address, 16).ptr;
+    return binary + "+0x" + std::string(digits.begin(), end);
+}
+
 }  // namespace
 
 void ObjectSymbols::open() {
@@ -136,7 +148,32 @@ std::vector<Location> ObjectSymbols::locate(const DebugInfo& debug,
         resolve_with_dwarf(debug.dwarf(), file_->code_start(), addresses, functions, frames_,
                            locations);
     }
+    name_by_address(addresses, locations);
     return locations;
+}
+
+void ObjectSymbols::name_by_address(std::span<const Address> addresses,
+                                    std::vector<Location>& locations) {
+    std::vector<std::uint32_t> indices;
+    for (std::uint32_t i = 0; i < locations.size(); ++i)
+        if (locations[i].frames.back().function == kUnknown) indices.push_back(i);
+    if (indices.empty()) return;
+    const auto starts = unwind_functions(*file_, selected(addresses, indices));
+    const std::string binary = std::filesystem::path(path_).filename().string();
+    Location before, named;
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+        if (!starts[i]) continue;
+        Location& location = locations[indices[i]];
+        const bool repeated =
+            i > 0 && starts[i] == starts[i - 1] && location.frames.data() == before.frames.data();
+        if (!repeated) {
+            before = location;
+            std::vector<Frame> frames(location.frames.begin(), location.frames.end());
+            frames.back().function = frames_.names().keep(address_name(binary, *starts[i]));
+            named = frames_.keep(frames);
+        }
+        location = named;
+    }
 }
 
 }  // namespace assay::symbols

@@ -59,6 +59,8 @@ class ObjectSymbols {
     std::vector<Location> resolve_unlearned(std::span<const Address> addresses);
     std::vector<Location> look_up(std::span<const Address> addresses);
     std::vector<Location> locate(const DebugInfo& debug, std::span<const Address> addresses);
+    // Names functions that have no name after their object and their start: "program+0x1180".
+    void name_by_address(std::span<const Address> addresses, std::vector<Location>& locations);
 
     const std::string path_;
     DebugInfoPool& pool_;

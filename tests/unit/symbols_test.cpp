@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -566,6 +567,35 @@ int caller(int n) { return putchar(n) + 1; }
     REQUIRE(at != disassembly.npos);
     std::uint64_t entry = std::stoull(disassembly.substr(at - 16, 16), nullptr, 16);
     CHECK(function_at(symbolizer, library, entry) == "putchar@plt");
+}
+
+TEST_CASE("without symbols the unwind tables tell functions apart") {
+    CompiledPrograms folder;
+    const std::string program = folder.build("-O1");
+    folder.run("strip -o stripped program");
+    const std::string stripped = folder / "stripped";
+    Symbolizer symbolizer;
+    std::set<std::string> names;
+    for (const std::string symbol : {"main", "_start", "_ZN6shapes5twiceEl"}) {
+        const std::uint64_t start = address_of(folder, program, symbol);
+        std::ostringstream name;
+        name << "stripped+0x" << std::hex << start;
+        CHECK(function_at(symbolizer, stripped, start) == name.str());
+        CHECK(function_at(symbolizer, stripped, start + 1) == name.str());
+        names.insert(name.str());
+    }
+    CHECK(names.size() == 3);
+    // What neither has a symbol nor can be unwound.
+    const std::uint64_t frame_dummy = address_of(folder, program, "frame_dummy");
+    CHECK(function_at(symbolizer, stripped, frame_dummy) == "???");
+
+    // Assembly code can have lines without being a function. It keeps them.
+    folder.write("lines.s", ".cfi_startproc\nnop\nnop\n.cfi_endproc\n");
+    folder.run("cc -g -shared -nostdlib -o lines.so lines.s");
+    const std::uint64_t code = instructions(folder, folder / "lines.so").front();
+    const Location found = symbolizer.resolve(folder / "lines.so", {{code + 1}})[0];
+    CHECK(found.frames[0].function.starts_with("lines.so+0x"));
+    CHECK(found.frames[0].line == 3);
 }
 
 TEST_CASE("a function that is chosen when the program starts names its entry") {
