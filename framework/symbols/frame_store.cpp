@@ -1,10 +1,7 @@
 #include "framework/symbols/frame_store.h"
 
-#include "framework/symbols/rust_names.h"
+#include "framework/symbols/demangle.h"
 
-#include <cxxabi.h>
-
-#include <cstdlib>
 #include <memory>
 #include <utility>
 
@@ -19,16 +16,7 @@ FunctionName Names::function(std::string_view symbol_name) {
     std::string_view key = keep(symbol_name);
 
     std::size_t version = symbol_name.find('@', 1);
-    std::string plain(symbol_name.substr(0, version));
-    // First: the older names of Rust are names of C++, too.
-    if (auto rust = rust_name(plain)) plain = std::move(*rust);
-    // Without this check __cxa_demangle would take a C function "f" for the type "float".
-    if (plain.starts_with("_Z")) {
-        int status = 0;
-        std::unique_ptr<char, decltype(&std::free)> text(
-            abi::__cxa_demangle(plain.c_str(), nullptr, nullptr, &status), &std::free);
-        if (status == 0 && text) plain = text.get();
-    }
+    const std::string plain = demangled(std::string(symbol_name.substr(0, version)));
     const std::string_view linkage = key.substr(0, version);
     FunctionName& name = functions_[key];
     name.readable = plain.empty() ? kUnknown : keep(plain);

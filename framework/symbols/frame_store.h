@@ -30,7 +30,7 @@ class Names {
     // Of a symbol's name.
     FunctionName function(std::string_view symbol_name);
     // The readable form of a symbol's name: without its version ("@@GLIBC_2.14"), and demangled
-    // where it is a name of C++ or Rust.
+    // where it is a name of C++, Rust or D.
     std::string_view readable(std::string_view symbol_name) {
         return function(symbol_name).readable;
     }

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -78,7 +80,92 @@ std::vector<Dwarf_Die> enclosing(Dwarf_Die die, Children& children) {
     return path;
 }
 
-std::string scope_name(Dwarf_Die* scope) {
+constexpr std::string_view kGccLambda = "<lambda";
+
+// The type is what gcc makes of a lambda, which names nothing after it but the destructor.
+bool is_lambda(Dwarf_Die type, Children& children) {
+    const std::span<const Dwarf_Die> members = children.of(type);
+    return std::any_of(members.begin(), members.end(), [](Dwarf_Die member) {
+        const char* const name = dwarf_diename(&member);
+        return name != nullptr && std::string_view(name).find(kGccLambda) != std::string_view::npos;
+    });
+}
+
+// A type without a name, told from others by where it is written: "{lambda at file.cpp:7:14}".
+std::string unnamed_type(Dwarf_Die type, Children& children) {
+    const std::string kind = is_lambda(type, children) ? "lambda" : "unnamed type";
+    const char* const file = dwarf_decl_file(&type);
+    int line = 0, column = 0;
+    if (file == nullptr || dwarf_decl_line(&type, &line) != 0) return "{" + kind + "}";
+    const std::string_view path(file);
+    std::string place(path.substr(path.rfind('/') + 1));
+    place += ":" + std::to_string(line);
+    if (dwarf_decl_column(&type, &column) == 0) place += ":" + std::to_string(column);
+    return "{" + kind + " at " + place + "}";
+}
+
+// Adds the lambdas among the arguments of a template, in the order in which its name has them.
+void add_lambdas(Dwarf_Die instance, Children& children, int depth, std::vector<Dwarf_Die>& to) {
+    constexpr int kDeepest = 8;
+    constexpr std::size_t kMost = 64;
+    for (Dwarf_Die argument : children.of(instance)) {
+        Dwarf_Die type;
+        Dwarf_Attribute attribute;
+        if (dwarf_tag(&argument) == DW_TAG_GNU_template_parameter_pack && depth < kDeepest) {
+            add_lambdas(argument, children, depth + 1, to);
+            continue;
+        }
+        if (dwarf_tag(&argument) != DW_TAG_template_type_parameter || to.size() > kMost ||
+            dwarf_attr(&argument, DW_AT_type, &attribute) == nullptr)
+            continue;
+        const Dwarf_Die* found = dwarf_formref_die(&attribute, &type);
+        for (int i = 0; i < kMaxReferences && found != nullptr; ++i) {
+            const int tag = dwarf_tag(&type);
+            if (tag == DW_TAG_structure_type || tag == DW_TAG_class_type) break;
+            found = dwarf_attr(&type, DW_AT_type, &attribute) != nullptr
+                        ? dwarf_formref_die(&attribute, &type)
+                        : nullptr;
+        }
+        if (found == nullptr) continue;
+        if (dwarf_diename(&type) == nullptr && is_lambda(type, children))
+            to.push_back(type);
+        else if (depth < kDeepest)
+            add_lambdas(type, children, depth + 1, to);
+    }
+}
+
+// Where "<lambda(int)>" at `begin` of the name ends.
+std::size_t end_of_lambda(std::string_view name, std::size_t begin) {
+    int depth = 0;
+    for (std::size_t i = begin; i < name.size(); ++i) {
+        if (name[i] == '(' || name[i] == '<') ++depth;
+        if ((name[i] == ')' || name[i] == '>') && --depth == 0) return i + 1;
+    }
+    return std::string_view::npos;
+}
+
+// gcc gives all instances of a template for lambdas with the same parameters one name,
+// "f<main()::<lambda(int)> >". The same name with the place of each lambda.
+std::string with_places_of_lambdas(std::string_view name, Dwarf_Die function, Children& children) {
+    if (name.find(kGccLambda) == std::string_view::npos) return std::string(name);
+    std::vector<Dwarf_Die> lambdas;
+    add_lambdas(function, children, 0, lambdas);
+    std::string result;
+    std::size_t used = 0, from = 0;
+    for (std::size_t at = name.find(kGccLambda); at != std::string_view::npos;
+         at = name.find(kGccLambda, from)) {
+        const std::size_t end = end_of_lambda(name, at);
+        if (end == std::string_view::npos || used == lambdas.size()) return std::string(name);
+        result += name.substr(from, at - from);
+        result += unnamed_type(lambdas[used++], children);
+        from = end;
+    }
+    // Not all of them are arguments: nobody knows which is which.
+    if (used != lambdas.size()) return std::string(name);
+    return result.append(name.substr(from));
+}
+
+std::string scope_name(Dwarf_Die* scope, Children& children) {
     const char* name = dwarf_diename(scope);
     switch (dwarf_tag(scope)) {
         case DW_TAG_namespace:
@@ -88,11 +175,27 @@ std::string scope_name(Dwarf_Die* scope) {
         case DW_TAG_union_type:
         case DW_TAG_interface_type:
         case DW_TAG_module:
+            return name != nullptr ? name : unnamed_type(*scope, children);
         case DW_TAG_subprogram:
-            return name != nullptr ? name : "{unnamed type}";
+            return name != nullptr ? with_places_of_lambdas(name, *scope, children)
+                                   : "{unnamed function}";
         default:  // lexical blocks and the like
             return {};
     }
+}
+
+// The namespaces, classes and functions around `die`, with "::" behind each.
+std::string scopes_of(Dwarf_Die die, Children& children, int depth = 0) {
+    constexpr int kDeepestFunction = 8;
+    std::string qualified;
+    for (Dwarf_Die& scope : enclosing(declaration_of(die), children)) {
+        // A function can stand elsewhere than its declaration, which is in a namespace.
+        if (dwarf_tag(&scope) == DW_TAG_subprogram && depth < kDeepestFunction)
+            qualified = scopes_of(scope, children, depth + 1);
+        const std::string part = scope_name(&scope, children);
+        if (!part.empty()) qualified += part + "::";
+    }
+    return qualified;
 }
 
 std::uint32_t unsigned_attribute(Dwarf_Die* die, unsigned name) {
@@ -213,12 +316,8 @@ std::string FunctionTree::name(std::uint32_t function) {
     }
     const char* name = dwarf_diename(die);
     if (name == nullptr) return {};
-    std::string qualified;
-    for (Dwarf_Die& scope : enclosing(declaration_of(*die), children_)) {
-        std::string part = scope_name(&scope);
-        if (!part.empty()) qualified += part + "::";
-    }
-    return qualified + name;
+    const Dwarf_Die declared = declaration_of(*die);
+    return scopes_of(declared, children_) + with_places_of_lambdas(name, declared, children_);
 }
 
 }  // namespace assay::symbols

@@ -33,7 +33,7 @@ std::size_t end_of(std::string_view symbol) {
     return hash + kHashBytes;
 }
 
-std::optional<std::string> demangled(const std::string& symbol) {
+std::optional<std::string> readable_rust(const std::string& symbol) {
     std::string name;
     try {
         if (rust_demangle_callback(symbol.c_str(), 0, &append, &name) == 0) return std::nullopt;
@@ -55,7 +55,7 @@ bool has_long_binder(const std::string& symbol) {
                         symbol.begin() + static_cast<std::ptrdiff_t>(i) + 1 + kDigits,
                         [](unsigned char c) { return std::isalnum(c) != 0; }))
             other[i] = 'g';
-    return other != symbol && !demangled(other);
+    return other != symbol && !readable_rust(other);
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ std::optional<std::string> rust_name(const std::string& symbol) {
     const std::size_t end = end_of(symbol);
     const std::string mangled = symbol.substr(0, end);
     if (symbol.starts_with("_R") && has_long_binder(mangled)) return std::nullopt;
-    const std::optional<std::string> name = demangled(mangled);
+    const std::optional<std::string> name = readable_rust(mangled);
     if (!name) return std::nullopt;
     const std::string suffix = symbol.substr(end, symbol.find(".llvm.", end) - end);
     return suffix.empty() ? *name : *name + " [clone " + suffix + "]";

@@ -218,6 +218,44 @@ TEST_CASE("names of Rust are demangled, without hashes") {
     CHECK(names.readable("_ZN6shapes5twiceEv") == "shapes::twice()");
 }
 
+TEST_CASE("names of D are demangled") {
+    Names names;
+    CHECK(names.readable("_D5names3Vec3dotMxFxSQtQpZd") == "names.Vec.dot(const(names.Vec)) const");
+    CHECK(names.readable("_D5names5totalFASQp3VecZd") == "names.total(names.Vec[])");
+    CHECK(names.readable("_D5names5totalFASQp3VecZd.cold") ==
+          "names.total(names.Vec[]) [clone .cold]");
+    CHECK(names.readable("_Dmain") == "D main");
+    for (const std::string name : {"_D", "_Dfoo", "_D5names5tot"})
+        CHECK(names.readable(name) == name);
+}
+
+TEST_CASE("a name of D that would never end is left as it is") {
+    Names names;
+    // Each level refers twice to the one before it.
+    std::string twice = "_D1aFG1k";
+    std::size_t last = twice.size() - 3;
+    for (int level = 0; level < 60; ++level) {
+        const std::size_t here = twice.size();
+        twice += 'H';  // an associative array, of two types
+        for (int i = 0; i < 2; ++i) {
+            const auto distance = static_cast<char>('a' + (twice.size() - last));
+            (twice += 'Q') += distance;
+        }
+        last = here;
+    }
+    CHECK(names.readable(twice + "Zv") == twice + "Zv");
+    // What may be a function's parameters is tried twice at each level.
+    std::string tries = "_D";
+    for (int level = 0; level < 60; ++level) tries += "1aFC";
+    CHECK(names.readable(tries) == tries);
+}
+
+TEST_CASE("names of modules of C++ are demangled") {
+    Names names;
+    CHECK(names.readable("_ZN1nW3fooW3baz3barEi") == "n::bar@foo.baz(int)");
+    CHECK(names.readable("_ZGIW3fooW3baz") == "initializer for module foo.baz");
+}
+
 // Trait functions of 62 to the 8th lifetimes, in the path of an impl, of which nothing is printed.
 TEST_CASE("a Rust name with more lifetimes than there are is left as it is") {
     Names names;
@@ -567,6 +605,38 @@ int caller(int n) { return putchar(n) + 1; }
     REQUIRE(at != disassembly.npos);
     std::uint64_t entry = std::stoull(disassembly.substr(at - 16, 16), nullptr, 16);
     CHECK(function_at(symbolizer, library, entry) == "putchar@plt");
+}
+
+// gcc gives lambdas no names.
+TEST_CASE("lambdas and unnamed types are told apart by their places") {
+    CompiledPrograms folder;
+    folder.write("lambdas.cpp", R"(#include <cstdlib>
+namespace ns {
+template <typename F> int twice(F&& f) { return f(rand()) + f(rand()); }
+int run() {
+    int a = rand();
+    int b = twice([&](int x) { return a += x * rand(); });
+    return b + twice([&](int x) { return a ^= x * 3 * rand(); });
+}
+struct { int f() { return rand(); } } one;
+struct { int f() { return rand() * 2; } } two;
+}
+int main() { return ns::run() + ns::one.f() + ns::two.f(); }
+)");
+    folder.run("g++ -O2 -g -o lambdas lambdas.cpp");
+    std::set<std::string> names;
+    Symbolizer symbolizer;
+    for (const Location& location :
+         symbolizer.resolve(folder / "lambdas", instructions(folder, folder / "lambdas")))
+        for (const Frame& frame : location.frames)
+            if (frame.function.starts_with("ns::")) names.emplace(frame.function);
+    for (const std::string place : {"6:21", "7:24"}) {
+        const std::string lambda = "{lambda at lambdas.cpp:" + place + "}";
+        CHECK(names.count("ns::run::" + lambda + "::operator()") == 1);
+        CHECK(names.count("ns::twice<ns::run()::" + lambda + " >") == 1);
+    }
+    CHECK(names.count("ns::{unnamed type at lambdas.cpp:9:8}::f") == 1);
+    CHECK(names.count("ns::{unnamed type at lambdas.cpp:10:8}::f") == 1);
 }
 
 TEST_CASE("without symbols the unwind tables tell functions apart") {
