@@ -192,18 +192,22 @@ Value RegisterTypes::merged(const Value& a, const Value& b) {
     if (first.kind != Value::Kind::kPointer || second.kind != Value::Kind::kPointer ||
         first.type != second.type)
         return {};
+    const bool in_array = first.in_array || second.in_array || first.offset != second.offset;
     const auto size = static_cast<std::int64_t>(types_[first.type].size);
     if (size <= 0) return first.offset == second.offset ? first : Value{};
+    if (first.offset == second.offset)
+        return {Value::Kind::kPointer, first.type, first.offset, in_array};
     const auto wrapped = [size](std::int64_t offset) { return (offset % size + size) % size; };
     if (wrapped(first.offset) != wrapped(second.offset)) return {};
-    return {Value::Kind::kPointer, first.type, wrapped(first.offset)};
+    return {Value::Kind::kPointer, first.type, wrapped(first.offset), in_array};
 }
 
 Value RegisterTypes::pointer_to(DataTypeId type, std::int64_t offset) const {
+    const bool in_array = types_[type].kind == DataType::Kind::kArray;
     for (int depth = 0; types_[type].kind == DataType::Kind::kArray && depth < kDeepestArray;
          ++depth)
         type = types_[type].element;
-    return type != 0 ? Value{Value::Kind::kPointer, type, offset} : Value{};
+    return type != 0 ? Value{Value::Kind::kPointer, type, offset, in_array} : Value{};
 }
 
 // The address of a variable becomes that of an object of its type.
@@ -221,6 +225,7 @@ void RegisterTypes::run(const FunctionCode::Block& block, State& state, const Ta
     for (std::uint32_t i = block.first; i < block.end; ++i) {
         const Instruction& instruction = code_.instructions[i];
         const Form& form = *instruction.form;
+        learn_variables(state, instruction.pc);
         if (take != nullptr && form.reference_count != 0) {
             std::array<DataTarget, 2> targets;
             for (unsigned n = 0; n < form.reference_count; ++n) {
@@ -236,6 +241,20 @@ void RegisterTypes::run(const FunctionCode::Block& block, State& state, const Ta
     }
 }
 
+// A register keeps its value where debug information does not follow the variable any more.
+void RegisterTypes::learn_variables(State& state, std::uint64_t pc) const {
+    for (unsigned reg = 0; reg < state.registers.size(); ++reg) {
+        const Value before = state.registers[reg];
+        if (before.kind != Value::Kind::kUnknown) continue;
+        const auto variable = variables_.in_register(reg, pc);
+        if (!variable) continue;
+        state.registers[reg] = pointer_to(variable->type, variable->offset);
+        if (before.offset == 0) continue;
+        for (Value& value : state.registers)
+            if (value == before) value = state.registers[reg];
+    }
+}
+
 // What debug information says of the register, or the code: which one of the larger object.
 Value RegisterTypes::in_register(const State& state, unsigned reg, std::uint64_t pc) {
     if (reg >= state.registers.size()) return {};
@@ -248,7 +267,9 @@ Value RegisterTypes::in_register(const State& state, unsigned reg, std::uint64_t
     const bool inside = pointer.kind == Value::Kind::kPointer && pointer.offset >= 0 &&
                         static_cast<std::uint64_t>(pointer.offset) < type.size;
     if (inside && type.has_members() && type.size > types_[variable->type].size) return value;
-    return pointer_to(variable->type, variable->offset);
+    Value result = pointer_to(variable->type, variable->offset);
+    result.in_array |= pointer.type == result.type && pointer.in_array;
+    return result;
 }
 
 // Of another register with the same value.
@@ -272,9 +293,14 @@ Value RegisterTypes::sum(const Value& value, std::int64_t addend) {
 
 // After a number has been added that is not known: another element of what is there.
 Value RegisterTypes::indexed(const State& state, std::uint64_t pc, const Value& value) {
-    if (value.kind != Value::Kind::kFrame) return as_pointer(value);
-    const auto variable = frame_variable(state, pc, value.offset);
-    return variable && !variable->indirect ? pointer_to(variable->type, variable->offset) : Value{};
+    Value result = as_pointer(value);
+    if (value.kind == Value::Kind::kFrame) {
+        const auto variable = frame_variable(state, pc, value.offset);
+        result = variable && !variable->indirect ? pointer_to(variable->type, variable->offset)
+                                                 : Value{};
+    }
+    result.in_array = result.kind == Value::Kind::kPointer;
+    return result;
 }
 
 Value RegisterTypes::address_of(const State& state, const Instruction& instruction,
@@ -337,7 +363,7 @@ DataTarget RegisterTypes::target_of(const State& state, std::uint64_t pc, const 
         return {DataTarget::Kind::kStack, 0, 0, bytes};
     }
     const Value pointer = as_pointer(address);
-    if (pointer.kind != Value::Kind::kPointer || types_[pointer.type].size == 0) return {};
+    if (!leads_to_object(pointer)) return {};
     return {DataTarget::Kind::kObject, pointer.type, pointer.offset, bytes};
 }
 
@@ -347,9 +373,7 @@ Value RegisterTypes::loaded(const State& state, std::uint64_t pc, const Value& a
                             std::uint16_t bytes) {
     if (bytes != kPointerBytes) return {};
     if (address.kind != Value::Kind::kFrame) {
-        const Value pointer = as_pointer(address);
-        return pointer.kind == Value::Kind::kPointer ? member(pointer.type, pointer.offset)
-                                                     : Value{};
+        return member(as_pointer(address));
     }
     if (const auto variable = frame_variable(state, pc, address.offset)) {
         const Value found = variable->indirect ? pointer_to(variable->type, 0)
@@ -362,9 +386,17 @@ Value RegisterTypes::loaded(const State& state, std::uint64_t pc, const Value& a
 
 // Of an object of the type.
 Value RegisterTypes::member(DataTypeId type, std::int64_t offset) {
-    const auto place = types_.place(type, offset, kPointerBytes);
-    if (!place || types_[place->part].kind != DataType::Kind::kPointer) return {};
-    return pointer_to(types_.target(place->part), 0);
+    return pointer_to(types_.pointed_to(type, offset), 0);
+}
+
+Value RegisterTypes::member(const Value& pointer) {
+    return leads_to_object(pointer) ? member(pointer.type, pointer.offset) : Value{};
+}
+
+// And not behind it: such as to the value in a node of which only the base class is known.
+bool RegisterTypes::leads_to_object(const Value& pointer) const {
+    return pointer.kind == Value::Kind::kPointer && types_[pointer.type].size != 0 &&
+           (pointer.in_array || types_.is_within(pointer.type, pointer.offset));
 }
 
 // Variables of the frame are taken to be written by nobody who has their address: what is there is
@@ -433,8 +465,7 @@ void RegisterTypes::learn(State& state, const Instruction& instruction, const Va
     const MemoryReference& reference = instruction.form->references[0];
     if (reference.bytes != kPointerBytes || reference.kind != TRACE_SITE_WRITE) return;
     const Value to = as_pointer(address_of(state, instruction, reference));
-    if (to.kind != Value::Kind::kPointer) return;
-    const Value learned = member(to.type, to.offset);
+    const Value learned = member(to);
     if (learned.kind != Value::Kind::kPointer) return;
     for (Value& value : state.registers)
         if (value == stored) value = learned;

@@ -33,6 +33,8 @@ struct Value {
     Kind kind = Kind::kUnknown;
     symbols::DataTypeId type = 0;
     std::int64_t offset = 0;
+    // Of a pointer: there is an array of such objects, since the code goes from one to another.
+    bool in_array = false;
 
     bool operator==(const Value&) const = default;
 };
@@ -79,6 +81,8 @@ class RegisterTypes {
     void run(const FunctionCode::Block& block, State& state, const Take* take);
 
     Value pointer_to(symbols::DataTypeId type, std::int64_t offset) const;
+    void learn_variables(State& state, std::uint64_t pc) const;
+    bool leads_to_object(const Value& pointer) const;
     Value as_pointer(const Value& value);
     Value in_register(const State& state, unsigned reg, std::uint64_t pc);
     std::optional<Pointee> variable_of(const State& state, const Value& value,
@@ -98,6 +102,7 @@ class RegisterTypes {
                                                 std::int64_t offset);
     Value loaded(const State& state, std::uint64_t pc, const Value& address, std::uint16_t bytes);
     Value member(symbols::DataTypeId type, std::int64_t offset);
+    Value member(const Value& pointer);
     static void store(State& state, const Value& address, std::uint16_t bytes, const Value& value);
 
     void execute(State& state, const native::Instruction& instruction);

@@ -3,6 +3,7 @@
 #include <dwarf.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace assay::symbols {
@@ -146,17 +147,24 @@ bool is_open(const DataMember& member) {
     return member.size == 0 && member.type != 0;
 }
 
-// Of a union's members, the one as large as the access is the likeliest. A member can lie in what a
-// base class has left free at its end.
+bool is_in_open_part(const DataType& type, std::int64_t offset) {
+    return !type.members.empty() && is_open(type.members.back()) &&
+           offset >= static_cast<std::int64_t>(type.members.back().offset);
+}
+
+// The likeliest of the members there: one that holds data, and all bytes of the access. Of a
+// union's, the one as large as the access; of a struct's the last, which can lie in what a base
+// class has left free at its end.
 const DataMember* member_at(const DataType& type, std::uint64_t offset, std::uint64_t size) {
+    const auto rank = [&](const DataMember& member) {
+        const bool contains = size <= member.size - (offset - member.offset);
+        const std::uint64_t fits = type.kind == Kind::kUnion ? member.size == size : member.offset;
+        return std::tuple(!member.is_empty, contains, fits);
+    };
     const DataMember* found = nullptr;
-    for (const DataMember& member : type.members) {
-        if (!covers(member, offset)) continue;
-        const bool better = type.kind == Kind::kUnion
-                                ? found != nullptr && found->size != size && member.size == size
-                                : found != nullptr && found->offset < member.offset;
-        if (found == nullptr || better) found = &member;
-    }
+    for (const DataMember& member : type.members)
+        if (covers(member, offset) && (found == nullptr || rank(member) > rank(*found)))
+            found = &member;
     if (found != nullptr || type.members.empty()) return found;
     const DataMember& last = type.members.back();
     return is_open(last) && offset >= last.offset ? &last : nullptr;
@@ -291,14 +299,55 @@ std::optional<DataMember> DataTypes::read_member(Dwarf_Die die, bool in_union, i
     DataMember member;
     member.base_class = tag == DW_TAG_inheritance;
     member.type = of(*type, depth + 1);
+    const DataType& of_type = *types_[member.type];
+    member.is_empty = of_type.has_members() &&
+                      std::all_of(of_type.members.begin(), of_type.members.end(),
+                                  [](const DataMember& inner) { return inner.is_empty; });
     // An empty base class can share its byte with a member.
-    if (member.base_class && types_[member.type]->members.empty()) return std::nullopt;
+    if (member.base_class && member.is_empty) return std::nullopt;
     member.name = member.base_class ? types_[member.type]->name : name_of(die);
     member.offset = offset.value_or(0);
     member.size = types_[member.type]->size;
     member.alignment = number(die, DW_AT_alignment).value_or(0);
     place_bits(die, member);
     return member;
+}
+
+bool DataTypes::is_within(DataTypeId type, std::int64_t offset) const {
+    const DataType& of = *types_[type];
+    if (!of.has_members()) return true;
+    return offset >= 0 &&
+           (static_cast<std::uint64_t>(offset) < of.size || is_in_open_part(of, offset));
+}
+
+DataTypeId DataTypes::pointed_to(DataTypeId type, std::int64_t offset) {
+    std::set<DataTypeId> targets;
+    add_targets(type, offset, 0, targets);
+    return targets.size() == 1 ? *targets.begin() : 0;
+}
+
+void DataTypes::add_targets(DataTypeId type, std::int64_t offset, int depth,
+                            std::set<DataTypeId>& to) {
+    constexpr std::size_t kMostTargets = 2;  // that is, more than one
+    const DataType& in = *types_[type];
+    if (depth == kDeepest || to.size() == kMostTargets) return;
+    if (in.kind == Kind::kArray) return add_targets(in.element, offset, depth + 1, to);
+    if (in.size == 0) return;
+    const std::uint64_t within =
+        is_in_open_part(in, offset) ? static_cast<std::uint64_t>(offset) : wrapped(offset, in.size);
+    const auto enter = [&](const DataMember& member) {
+        if (member.bits == 0)
+            add_targets(member.type, static_cast<std::int64_t>(within - member.offset), depth + 1,
+                        to);
+    };
+    if (in.kind == Kind::kPointer && within == 0) {
+        to.insert(target(type));
+    } else if (in.kind == Kind::kUnion) {
+        for (const DataMember& member : in.members)
+            if (covers(member, within)) enter(member);
+    } else if (const DataMember* const member = member_at(in, within, sizeof(void*))) {
+        enter(*member);
+    }
 }
 
 std::optional<DataPlace> DataTypes::place(DataTypeId type, std::int64_t offset,
@@ -314,9 +363,8 @@ std::optional<DataPlace> DataTypes::place(DataTypeId type, std::int64_t offset,
         if (place.type == 0) place.type = current;
         place.part = current;
         if (in.size == 0) return std::nullopt;
-        const bool open = in.has_members() && !in.members.empty() && is_open(in.members.back()) &&
-                          offset >= static_cast<std::int64_t>(in.members.back().offset);
-        if (!open) offset = static_cast<std::int64_t>(wrapped(offset, in.size));
+        if (!is_in_open_part(in, offset))
+            offset = static_cast<std::int64_t>(wrapped(offset, in.size));
         if (!in.has_members()) return place;
         const auto within = static_cast<std::uint64_t>(offset);
         const DataMember* member = member_at(in, within, size);

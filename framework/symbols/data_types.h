@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -28,6 +29,7 @@ struct DataMember {
     std::uint32_t bits = 0;       // 0: no bit-field
     std::uint64_t alignment = 0;  // by alignas; 0: that of its type
     bool base_class = false;
+    bool is_empty = false;  // a struct that holds nothing; it can share its byte with a member
     DataTypeId type = 0;
 };
 
@@ -93,6 +95,11 @@ class DataTypes {
     // the end.
     void set_scope(const Dwarf_Die& type, const std::string& scope);
 
+    // Whether what is at an offset from the beginning of an object of the type is part of the
+    // object, as far as it has members; else it can be that of another element of an array.
+    bool is_within(DataTypeId type, std::int64_t offset) const;
+    // What the pointer there points to; 0 if there is none, or several in a union.
+    DataTypeId pointed_to(DataTypeId type, std::int64_t offset);
     // What `size` bytes at an offset from the beginning of an object of the type are, or of one of
     // several objects that follow one another. None if that is not known.
     std::optional<DataPlace> place(DataTypeId type, std::int64_t offset, std::uint64_t size);
@@ -108,6 +115,7 @@ class DataTypes {
   private:
     DataTypeId add(Dwarf_Die type, const std::string& alias, int depth);
     DataTypeId of(Dwarf_Die type, int depth);
+    void add_targets(DataTypeId type, std::int64_t offset, int depth, std::set<DataTypeId>& to);
     void read_members(Dwarf_Die& type, DataType& into, int depth);
     std::optional<DataMember> read_member(Dwarf_Die die, bool in_union, int depth);
 

@@ -164,6 +164,64 @@ int main(int argc, char**) { A a{1}; B b{2}; return either(argc > 1, &a, &b); }
     CHECK(found_in(folder, "either").count(Kind::kNone) == found.addresses.size());
 }
 
+TEST_CASE("an empty base class is charged with nothing") {
+    const Compiled folder(R"(
+#include <memory>
+struct Node { long pad[7], v; };
+std::unique_ptr<Node> table[4];
+extern "C" __attribute__((noinline)) long get(int i) { return table[i]->v; }
+int main(int argc, char**) { table[0] = std::make_unique<Node>(); return get(argc - 1); }
+)");
+    const std::string paths = found_in(folder, "get").paths();
+    CHECK(paths.starts_with("Node.v, std::unique_ptr<Node"));
+    CHECK(paths.ends_with("std::_Head_base<0, Node*, false>._M_head_impl"));
+}
+
+TEST_CASE("what lies behind the object of a pointer is a neighbour only in an array") {
+    const Compiled folder(R"(
+struct Head { Head *next, *previous; };
+struct Item { Head head; long key, value; };
+extern "C" __attribute__((noinline)) long listed(Head* list) {
+    long sum = 0;
+    for (Head* x = list->next; x != list; x = x->next) sum += reinterpret_cast<Item*>(x)->value;
+    return sum;
+}
+extern "C" __attribute__((noinline)) long array(const Item* items, int n) {
+    long sum = 0;
+    for (int i = 0; i + 1 < n; i += 2) sum += items[i].key - items[i + 1].value;
+    return sum;
+}
+extern "C" __attribute__((noinline)) long untyped(void* p, int n) {
+    Item* items = static_cast<Item*>(p);
+    long sum = 0;
+    for (int i = 0; i < n; ++i) sum += items[i].key;
+    return sum;
+}
+int main(int argc, char**) {
+    Item item{{&item.head, &item.head}, argc, argc};
+    return listed(&item.head) + array(&item, argc) + untyped(&item, argc);
+}
+)");
+    CHECK(found_in(folder, "listed").paths() == "Head.next");
+    CHECK(found_in(folder, "array").paths() == "Item.key, Item.value");
+    // Debug information has the variable only where the loop begins.
+    CHECK(found_in(folder, "untyped").paths() == "Item.key");
+}
+
+TEST_CASE("a pointer from a union has a type if all of the union's pointers have that") {
+    const Compiled folder(R"(
+struct A { long a; };
+struct B { long b; };
+struct Either { int kind; union { A* a; B* b; }; };
+struct Same { int kind; union { A* a; long number; const A* constant; }; };
+extern "C" __attribute__((noinline)) long either(Either* e) { return e->b->b; }
+extern "C" __attribute__((noinline)) long same(Same* s) { return s->a->a; }
+int main() { A a{1}; Either e{1, {&a}}; Same s{1, {&a}}; return either(&e) + same(&s); }
+)");
+    CHECK(found_in(folder, "either").paths() == "Either.(union).a");
+    CHECK(found_in(folder, "same").paths() == "A.a, Same.(union).a");
+}
+
 TEST_CASE("damaged debug information of functions is survived") {
     const Compiled folder(kList);
     const std::string bytes = read_bytes(folder / "program");
