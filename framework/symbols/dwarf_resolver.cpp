@@ -118,14 +118,17 @@ Location Unit::locate(Address address, const FunctionName& symbol) {
 
 }  // namespace
 
-void resolve_with_dwarf(Dwarf* dwarf, Address code_start, std::span<const Address> addresses,
-                        std::span<const FunctionName> functions, FrameStore& frames,
-                        std::vector<Location>& locations) {
+std::set<std::string> resolve_with_dwarf(Dwarf* dwarf, Address code_start,
+                                         std::span<const Address> addresses,
+                                         std::span<const FunctionName> functions,
+                                         FrameStore& frames, std::vector<Location>& locations) {
+    std::set<std::string> missing;
     const UnitMap units(dwarf, code_start, addresses);
     std::vector<Address> of_unit;
     for (const UnitAddresses& group : units.group(addresses)) {
         Dwarf_Die die;
         if (dwarf_offdie(dwarf, group.unit, &die) == nullptr) continue;
+        if (const char* const name = missing_split_file(die)) missing.insert(name);
         of_unit.clear();
         for (std::uint32_t index : group.indices) of_unit.push_back(addresses[index]);
         Unit unit(die, of_unit, code_start, frames);
@@ -133,6 +136,7 @@ void resolve_with_dwarf(Dwarf* dwarf, Address code_start, std::span<const Addres
             locations[index] = unit.locate(addresses[index], functions[index]);
         }
     }
+    return missing;
 }
 
 }  // namespace assay::symbols

@@ -12,6 +12,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace assay::symbols {
@@ -124,6 +125,11 @@ std::vector<Location> ObjectSymbols::resolve(std::span<const Address> addresses,
     });
 }
 
+std::set<std::string> ObjectSymbols::take_missing_files() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(missing_files_, {});
+}
+
 std::vector<Location> ObjectSymbols::resolve_unlearned(std::span<const Address> addresses) {
     if (prepared_.empty()) return look_up(addresses);
     return complete(prepared_, addresses,
@@ -145,8 +151,8 @@ std::vector<Location> ObjectSymbols::locate(const DebugInfo& debug,
         locations[i] = repeated ? locations[i - 1] : frames_.without_source(functions[i]);
     }
     if (debug.dwarf() != nullptr) {
-        resolve_with_dwarf(debug.dwarf(), file_->code_start(), addresses, functions, frames_,
-                           locations);
+        missing_files_.merge(resolve_with_dwarf(debug.dwarf(), file_->code_start(), addresses,
+                                                functions, frames_, locations));
     }
     name_by_address(addresses, locations);
     return locations;

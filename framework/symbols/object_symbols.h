@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,6 +54,8 @@ class ObjectSymbols {
     void prepare(std::span<const Address> addresses);
     // One for each of the addresses. Sets `asked` to those that have not been learned.
     std::vector<Location> resolve(std::span<const Address> addresses, std::vector<Address>& asked);
+    // See Symbolizer.
+    std::set<std::string> take_missing_files();
 
   private:
     bool is_readable() const { return file_ != nullptr && !file_->is_overwritten(); }
@@ -70,6 +73,7 @@ class ObjectSymbols {
     std::mutex mutex_;  // of all below
     FrameStore frames_;
     KnownLocations learned_, prepared_;
+    std::set<std::string> missing_files_;
 };
 
 }  // namespace assay::symbols

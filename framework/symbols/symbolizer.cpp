@@ -204,6 +204,10 @@ std::vector<std::vector<Location>> Symbolizer::resolve(std::span<const Request> 
     return locations;
 }
 
+std::set<std::string> Symbolizer::take_missing_files(const std::string& object_path) {
+    return impl_->object(object_path).take_missing_files();
+}
+
 std::uint64_t Symbolizer::address_of_offset(const std::string& object_path,
                                             std::uint64_t file_offset) {
     const ElfFile* file = impl_->object(object_path).file();

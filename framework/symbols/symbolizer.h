@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -81,6 +82,10 @@ class Symbolizer {
                                   std::span<const std::uint64_t> addresses);
     // The same for several objects, no two of them equal, on several threads.
     std::vector<std::vector<Location>> resolve(std::span<const Request> requests);
+
+    // The names of the .dwo files that were needed for an object and cannot be read, each told
+    // once.
+    std::set<std::string> take_missing_files(const std::string& object_path);
 
     // The link-time address of a byte at `file_offset` of the object: what a mapping's start and
     // offset translate to. Where segments share a page of the file, the code's is meant. 0 if no

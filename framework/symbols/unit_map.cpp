@@ -96,6 +96,18 @@ Dwarf_Die split_unit(Dwarf_Die unit) {
     return is_split ? split : unit;
 }
 
+const char* missing_split_file(Dwarf_Die unit) {
+    Dwarf_Die split{};
+    std::uint8_t type = 0;
+    if (dwarf_cu_info(unit.cu, nullptr, &type, nullptr, &split, nullptr, nullptr, nullptr) != 0 ||
+        type != DW_UT_skeleton || split.addr != nullptr)
+        return nullptr;
+    Dwarf_Attribute attribute;
+    for (const unsigned kind : {DW_AT_dwo_name, DW_AT_GNU_dwo_name})
+        if (dwarf_attr(&unit, kind, &attribute) != nullptr) return dwarf_formstring(&attribute);
+    return nullptr;
+}
+
 std::uint64_t unit_bytes(Dwarf_Die die) {
     Dwarf_Off start = dwarf_dieoffset(&die) - dwarf_cuoffset(&die), next = 0;
     std::size_t header_bytes = 0;

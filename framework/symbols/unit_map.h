@@ -48,6 +48,9 @@ class UnitMap {
 // `unit` itself.
 Dwarf_Die split_unit(Dwarf_Die unit);
 
+// The name of the .dwo file that the functions of a unit stand in, if it cannot be read; else null.
+const char* missing_split_file(Dwarf_Die unit);
+
 // An upper bound of how many entries the unit of `die` holds: its size in bytes.
 std::uint64_t unit_bytes(Dwarf_Die die);
 

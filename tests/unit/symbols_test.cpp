@@ -607,6 +607,31 @@ int caller(int n) { return putchar(n) + 1; }
     CHECK(function_at(symbolizer, library, entry) == "putchar@plt");
 }
 
+TEST_CASE("debug information in .dwo files is read, and named where it is missing") {
+    CompiledPrograms folder;
+    folder.write("split.cpp", R"(
+volatile int factor = 2;
+static inline int inner(int n) { return n * factor + factor; }
+__attribute__((noinline)) int outer(int n) { return inner(n) + 1; }
+int main(int argc, char**) { return outer(argc); }
+)");
+    folder.run("g++ -O2 -g -gsplit-dwarf -c split.cpp && g++ -o split split.o");
+    const std::string program = folder / "split";
+    const auto has_inlined = [&](Symbolizer& symbolizer) {
+        for (const Location& location : symbolizer.resolve(program, instructions(folder, program)))
+            if (location.frames.size() > 1) return true;
+        return false;
+    };
+    Symbolizer with;
+    CHECK(has_inlined(with));
+    CHECK(with.take_missing_files(program).empty());
+    folder.run("rm split.dwo");
+    Symbolizer without;
+    CHECK(!has_inlined(without));
+    CHECK(without.take_missing_files(program) == std::set<std::string>{"split.dwo"});
+    CHECK(without.take_missing_files(program).empty());
+}
+
 // gcc gives lambdas no names.
 TEST_CASE("lambdas and unnamed types are told apart by their places") {
     CompiledPrograms folder;

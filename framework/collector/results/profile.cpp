@@ -6,6 +6,9 @@
 #include "framework/collector/results/profile_stacks.h"
 #include "framework/collector/results/thread_groups.h"
 #include "framework/collector/results/type_groups.h"
+#include "framework/support/log.h"
+
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <deque>
@@ -301,6 +304,7 @@ class ProfileBuilder {
         }
         for (; other != others.end(); ++other) ask_for(other->object, other->address);
         locations_ = profile_.symbolizer->resolve(requests_);
+        for (const symbols::Request& request : requests_) tell_missing_files(request.object_path);
         for (const std::uint32_t object : generated_) name_generated(object);
         for (auto begin = entries_.cbegin(); begin != entries_.cend();) {
             const auto end = std::find_if(begin, entries_.cend(), [&](const Entry& entry) {
@@ -309,6 +313,18 @@ class ProfileBuilder {
             divide({begin, end});
             begin = end;
         }
+    }
+
+    void tell_missing_files(const std::string& object) {
+        const std::set<std::string> missing = profile_.symbolizer->take_missing_files(object);
+        if (missing.empty()) return;
+        const std::string others =
+            missing.size() == 1 ? "" : fmt::format(" and {} others", missing.size() - 1);
+        log::remark(fmt::format(
+            "{}: debug information is missing, since {}{} cannot be read; functions that "
+            "were inlined there count for their callers. Packages (.dwp) and "
+            "-gsplit-dwarf=single cannot be read",
+            object, *missing.begin(), others));
     }
 
     // The groups are numbered from `first` on.
