@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -47,12 +48,12 @@ Layout::Part pack(const Struct& of, Units units, std::vector<std::uint64_t>& off
     Layout::Part part;
     std::uint64_t end = 0;
     while (!units.empty()) {
-        auto next = std::find_if(units.begin(), units.end(), [&](std::uint32_t unit) {
-            return end % of.units[unit].alignment == 0;
-        });
         const std::uint64_t wanted = rounded_up(end, of.units[units.front()].alignment);
-        if (next == units.end() || (next != units.begin() && end + of.units[*next].bytes > wanted))
-            next = units.begin();
+        auto next = std::find_if(units.begin(), units.end(), [&](std::uint32_t unit) {
+            const Unit& at = of.units[unit];
+            return end % at.alignment == 0 && end + at.bytes <= wanted;
+        });
+        if (next == units.end()) next = units.begin();
         const Unit& unit = of.units[*next];
         offsets[*next] = rounded_up(end, unit.alignment);
         end = offsets[*next] + unit.bytes;
@@ -99,19 +100,33 @@ void add_orders(std::vector<Layout>& to, const Struct& of, const Units& all, std
     add_aligned(to, std::move(layout), of, line);
 }
 
-// With those in the first struct that are used in so many of the visits of the most used one.
+// How many visits a member needs to be in the first of two structs: between the members that are
+// used more and those that are used less are the largest gaps, as a ratio.
+std::vector<std::uint64_t> places_to_split(const Struct& of) {
+    constexpr std::size_t kMostSplits = 4;
+    std::set<std::uint64_t> visits{0};
+    for (const Unit& unit : of.units) visits.insert(unit.visits);
+    std::vector<std::pair<double, std::uint64_t>> gaps;
+    for (auto more = std::next(visits.begin()); more != visits.end(); ++more) {
+        const auto less = std::max<std::uint64_t>(*std::prev(more), 1);
+        gaps.emplace_back(static_cast<double>(*more) / static_cast<double>(less), *more);
+    }
+    std::sort(gaps.rbegin(), gaps.rend());
+    if (gaps.size() > kMostSplits) gaps.resize(kMostSplits);
+    std::vector<std::uint64_t> places;
+    for (const auto& [ratio, least] : gaps) places.push_back(least);
+    std::sort(places.rbegin(), places.rend());
+    return places;
+}
+
 void add_splits(std::vector<Layout>& to, const Struct& of, const Units& all, std::uint64_t line) {
-    std::uint64_t most = 0;
-    for (const Unit& unit : of.units) most = std::max(most, unit.visits);
-    std::set<Units> tried;
-    for (const std::uint64_t share : {2, 10, 100, 1000000}) {
+    for (const std::uint64_t least : places_to_split(of)) {
         Units hot, cold;
         for (const std::uint32_t unit : all) {
             const Unit& at = of.units[unit];
-            const bool is_hot = at.first || (at.visits != 0 && at.visits >= most / share);
-            (is_hot ? hot : cold).push_back(unit);
+            (at.first || at.visits >= least ? hot : cold).push_back(unit);
         }
-        if (hot.empty() || cold.empty() || !tried.insert(hot).second) continue;
+        if (hot.empty() || cold.empty()) continue;
         Layout layout;
         layout.name = "split, " + std::to_string(hot.size()) + " of " + std::to_string(all.size()) +
                       " in the first";

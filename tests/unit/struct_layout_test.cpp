@@ -112,4 +112,19 @@ TEST_CASE("struct_layout: holes are filled, and the size that is there can be ke
     CHECK(text(found[1], of).find("char padding[10];") != std::string::npos);
 }
 
+TEST_CASE("struct_layout: a member that does not fit into a hole leaves it to the next") {
+    Struct of = make({4, 8, 1, 4}, {{0b0001, 5}, {0b0011, 10}});
+    of.units[2].bytes = 40;  // an array of char
+    CHECK(order(layouts(of, 64)[0], of) == "a0 d4 b8 c16 ");
+}
+
+TEST_CASE("struct_layout: a struct is split where members are used less than others") {
+    // a and d in each visit, the others in every second.
+    const Struct of = make({8, 8, 8, 8, 8}, {{0b01001, 100}, {0b01111, 100}});
+    const std::vector<Layout> found = layouts(of, 16);
+    REQUIRE(found.size() == 3);
+    CHECK(order(found[1], of) == "a0 d8 | b0 c8 e16 ");
+    CHECK(order(found[2], of) == "a0 d8 b16 c24 | e0 ");
+}
+
 }  // namespace struct_layout_test
