@@ -326,8 +326,8 @@ void HostedProfiler::watch(bool waits) {
     else if (channel_.ended() && seen_ > kGrace)
         give_up("it has closed files that are not its own");
     else if (call != CallState::kNoCall && limit.count() != 0 && seen_ > limit + kGrace)
-        give_up(fmt::format("its {} did not return within {}", state_->function_name(),
-                            seconds(limit)));
+        give_up(fmt::format("its {} {}{}{}", state_->function_name(), kTooLong, seconds(limit),
+                            kMoreTime));
 }
 
 // What it has sent before stands in front.

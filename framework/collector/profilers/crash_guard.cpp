@@ -226,7 +226,7 @@ std::string CrashGuard::reason(int how) const {
         std::at_quick_exit(on_quick_exit);  // the one before has been used up
         return "called quick_exit";
     }
-    if (how == kTickSignal) return "did not return within " + seconds(limit_);
+    if (how == kTickSignal) return std::string(kTooLong) + seconds(limit_);
     if (given_up.exchange(false)) return "did not return";
     return fmt::format("crashed with signal {} ({})", how, strsignal(how));
 }

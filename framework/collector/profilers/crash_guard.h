@@ -35,6 +35,9 @@ namespace assay::collector {
 
 // For messages: "60 s".
 std::string seconds(std::chrono::milliseconds time);
+// What a call did that took too long: "did not return within 60 s". kMoreTime says what to do.
+inline constexpr std::string_view kTooLong = "did not return within ";
+inline constexpr std::string_view kMoreTime = "; --profiler-timeout=SECONDS gives it more time";
 
 // What a guard is doing; other threads look at it, and other processes if it lies in memory that
 // they share.

@@ -344,7 +344,8 @@ bool LoadedProfiler::call(const char* name, Function&& function) {
     if (lost()) return false;
     last_error_.clear();
     const std::string crash = guard_.run(function, name);
-    if (!crash.empty()) lose(fmt::format("its {} {}", name, crash));
+    if (!crash.empty())
+        lose(fmt::format("its {} {}{}", name, crash, crash.starts_with(kTooLong) ? kMoreTime : ""));
     if (!own_files_.are_open())
         lose(fmt::format("it has closed files that are not its own, in its {}", name));
     return !lost();
@@ -422,7 +423,8 @@ void LoadedProfiler::finish_all(std::uint32_t pid, trace_parser_t& parser, const
         if (count == 0) return;
         take("vp_finish", samples, static_cast<std::size_t>(count), sink);
         if (guard_.limit().count() != 0 && processor_time() - begin > guard_.limit())
-            lose("its vp_finish still returns samples after " + seconds(guard_.limit()));
+            lose("its vp_finish still returns samples after " + seconds(guard_.limit()) +
+                 std::string(kMoreTime));
     }
 }
 
