@@ -7,6 +7,20 @@
 
 namespace assay::symbols {
 
+namespace {
+
+// LLVM's sections of basic blocks give each block of a function a symbol: "f.__part.1".
+std::string_view without_part(std::string_view symbol) {
+    constexpr std::string_view kPart = ".__part.";
+    const std::size_t digits = symbol.find_last_not_of("0123456789") + 1;
+    const std::string_view rest = symbol.substr(0, digits);
+    const bool is_part =
+        digits != symbol.size() && rest.size() > kPart.size() && rest.ends_with(kPart);
+    return is_part ? rest.substr(0, rest.size() - kPart.size()) : symbol;
+}
+
+}  // namespace
+
 std::string_view Names::keep(std::string_view text) {
     return *kept_.emplace(text).first;
 }
@@ -15,9 +29,8 @@ FunctionName Names::function(std::string_view symbol_name) {
     if (auto known = functions_.find(symbol_name); known != functions_.end()) return known->second;
     std::string_view key = keep(symbol_name);
 
-    std::size_t version = symbol_name.find('@', 1);
-    const std::string plain = demangled(std::string(symbol_name.substr(0, version)));
-    const std::string_view linkage = key.substr(0, version);
+    const std::string_view linkage = keep(without_part(key.substr(0, key.find('@', 1))));
+    const std::string plain = demangled(std::string(linkage));
     FunctionName& name = functions_[key];
     name.readable = plain.empty() ? kUnknown : keep(plain);
     if (name.readable != linkage) name.linkage = linkage;

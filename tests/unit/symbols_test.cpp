@@ -250,6 +250,14 @@ TEST_CASE("a name of D that would never end is left as it is") {
     CHECK(names.readable(tries) == tries);
 }
 
+TEST_CASE("sections of basic blocks are parts of their function") {
+    Names names;
+    CHECK(names.function("_ZN6shapes5twiceEv.__part.12").is(names.function("_ZN6shapes5twiceEv")));
+    CHECK(names.readable("main.__part.1") == "main");
+    for (const std::string name : {"main.cold", ".__part.1", "f.__part.", "f.__part.x"})
+        CHECK(names.readable(name) == name);
+}
+
 TEST_CASE("names of modules of C++ are demangled") {
     Names names;
     CHECK(names.readable("_ZN1nW3fooW3baz3barEi") == "n::bar@foo.baz(int)");
