@@ -13,6 +13,9 @@ namespace {
 
 constexpr std::size_t kMostNameBytes = 4096;  // more of a name helps nobody
 
+// Behind the name of a function where another one was before: counts are kept by address.
+constexpr std::string_view kReused = " [address reused]";
+
 // Hexadecimal, with or without 0x, up to the next space.
 std::optional<std::uint64_t> take_number(std::string_view& text) {
     if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2);
@@ -141,8 +144,10 @@ class GeneratedCode::JitdumpReader {
         (void)body.number<std::uint64_t>();  // the function's number
         const auto name = size ? body.string() : std::nullopt;
         if (!name || *size > UINT64_MAX - *address) return false;
-        const std::string_view kept =
+        std::string_view kept =
             name->empty() ? kUnknown : code_.keep(name->substr(0, kMostNameBytes));
+        if (code_.replaces_other(*address, *size, {source_, kept, {}}))
+            kept = code_.keep(std::string(kept) + std::string(kReused));
         code_.functions_.push_back({source_, kept, {}});
         if (const auto known = lines_.find(*address); known != lines_.end()) {
             code_.functions_.back().lines = std::move(known->second);
@@ -226,6 +231,17 @@ void GeneratedCode::place(std::uint64_t start, std::uint64_t size, std::size_t f
     split(start + size);
     parts_.erase(parts_.lower_bound(start), parts_.lower_bound(start + size));
     parts_.emplace(start, Part{start + size, start, function});
+}
+
+bool GeneratedCode::replaces_other(std::uint64_t start, std::uint64_t size,
+                                   const Function& by) const {
+    auto part = part_of(start);
+    if (part == parts_.end()) part = parts_.lower_bound(start);
+    for (; part != parts_.end() && part->first < start + size; ++part)
+        if (const Function& other = functions_[part->second.function];
+            other.source == by.source && other.name != by.name)
+            return true;
+    return false;
 }
 
 void GeneratedCode::split(std::uint64_t address) {

@@ -58,6 +58,8 @@ class GeneratedCode {
 
     std::string_view keep(std::string_view text) { return *names_.emplace(text).first; }
     void place(std::uint64_t start, std::uint64_t size, std::size_t function);
+    // Whether a function with another name of the same file is there.
+    bool replaces_other(std::uint64_t start, std::uint64_t size, const Function& by) const;
     void split(std::uint64_t address);
     Parts::const_iterator part_of(std::uint64_t address) const;
 

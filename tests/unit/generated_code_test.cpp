@@ -123,6 +123,18 @@ TEST_CASE("jitdump files name code and its lines") {
     CHECK(function_at(code, 0x4000) == "");
 }
 
+TEST_CASE("jitdump files tell where code has replaced other code") {
+    GeneratedCode code;
+    CHECK(code.add_perf_map("m", "3000 10 by the map\n") == "");
+    CHECK(code.add_jitdump("d", header() + load(0x2000, 16, "f") + load(0x2008, 16, "g") +
+                                    load(0x3000, 16, "f") + load(0x3000, 16, "f") +
+                                    load(0x2018, 16, "h")) == "");
+    CHECK(function_at(code, 0x2000) == "f");
+    CHECK(function_at(code, 0x2008) == "g [address reused]");
+    CHECK(function_at(code, 0x2018) == "h");
+    CHECK(function_at(code, 0x3000) == "f");
+}
+
 TEST_CASE("jitdump files can add an ELF header to the addresses of lines") {
     GeneratedCode code;
     CHECK(code.add_jitdump("d", header() + lines(0x1000, 64) + load(0x1000, 80, "f")) == "");
