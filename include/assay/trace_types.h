@@ -86,7 +86,12 @@ typedef struct trace_block {
 } trace_block_t;
 
 /* A site is a place in the code that makes one kind of memory reference: a data operand of an
- * instruction, or an instruction fetch; or that makes one kind of another event. 8 bytes. */
+ * instruction, or an instruction fetch; or that makes one kind of another event. 8 bytes.
+ *
+ * The records of one execution of an instruction come in this order: TRACE_SITE_FETCH or _CODE;
+ * _READ, _WRITE and _MODIFY, then _COUNT; _CALL and _TARGET, or _RETURN; _VALUE, also of values
+ * that were read before the instruction; _BRANCH. A value is in the context that its _CALL or
+ * _RETURN leads to. */
 typedef struct trace_site {
     uint32_t instr;  /* index in the instruction table */
     uint16_t bytes;  /* size of one reference, in bytes */
