@@ -5,6 +5,7 @@
 #include <dwarf.h>
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -187,12 +188,19 @@ std::string scope_name(Dwarf_Die* scope, Children& children) {
 // The namespaces, classes and functions around `die`, with "::" behind each.
 std::string scopes_of(Dwarf_Die die, Children& children, int depth = 0) {
     constexpr int kDeepestFunction = 8;
+    std::vector<Dwarf_Die> scopes = enclosing(declaration_of(die), children);
     std::string qualified;
-    for (Dwarf_Die& scope : enclosing(declaration_of(die), children)) {
-        // A function can stand elsewhere than its declaration, which is in a namespace.
-        if (dwarf_tag(&scope) == DW_TAG_subprogram && depth < kDeepestFunction)
-            qualified = scopes_of(scope, children, depth + 1);
-        const std::string part = scope_name(&scope, children);
+    // A function can stand elsewhere than its declaration, which is in a namespace.
+    const auto innermost = std::find_if(scopes.rbegin(), scopes.rend(), [](Dwarf_Die& scope) {
+        return dwarf_tag(&scope) == DW_TAG_subprogram;
+    });
+    auto from = scopes.begin();
+    if (innermost != scopes.rend() && depth < kDeepestFunction) {
+        qualified = scopes_of(*innermost, children, depth + 1);
+        from = std::prev(innermost.base());
+    }
+    for (; from != scopes.end(); ++from) {
+        const std::string part = scope_name(&*from, children);
         if (!part.empty()) qualified += part + "::";
     }
     return qualified;
