@@ -41,6 +41,12 @@ class Documents(unittest.TestCase):
             pages += (ROOT / folder).rglob("*.md")
         self.assertEqual([link for page in pages for link in broken_links(page)], [])
 
+    def test_files_of_the_architecture(self):
+        text = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+        named = re.findall(r"`((?:framework|include|plugins|tools)/[\w/.]*)`", text)
+        self.assertGreater(len(named), 30)
+        self.assertEqual([name for name in named if not (ROOT / name).exists()], [])
+
     @support.needs("meson")
     def test_installed(self):
         folder = support.temporary_folder(self)

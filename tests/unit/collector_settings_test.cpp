@@ -204,7 +204,7 @@ TEST_CASE("events of the same name get their profiler's in front") {
     std::vector<std::unique_ptr<ProfilerHandle>> profilers;
     for (const char* plugin : {"counts", "crash", "counts"})
         profilers.push_back(std::make_unique<LoadedProfiler>(test_plugin(plugin), "", guard));
-    const Columns columns(profilers);
+    const collector::Columns columns(profilers);
     REQUIRE(columns.size() == 7);
     CHECK(columns.first(1) == 3);
     CHECK(columns.first(2) == 4);

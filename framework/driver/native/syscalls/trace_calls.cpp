@@ -108,7 +108,7 @@ long attach(const Call& call) {
     return result;
 }
 
-user_regs_struct registers_of(const Context& context) {
+user_regs_struct user_registers_of(const Context& context) {
     constexpr unsigned long long kUserCode = 0x33, kUserData = 0x2b;  // asm/segment.h
     user_regs_struct out{};
     out.rax = context.gpr[RAX];
@@ -144,7 +144,7 @@ constexpr std::size_t kXcr0InState = 464;
 // Puts the program's registers where the kernel has put the driver's.
 void replace_registers(const Context& context, long type, unsigned char* set, std::size_t bytes) {
     if (type != NT_PRSTATUS) return write_out(context, set, bytes);
-    const user_regs_struct registers = registers_of(context);
+    const user_regs_struct registers = user_registers_of(context);
     std::memcpy(set, &registers, std::min(bytes, sizeof registers));
 }
 
@@ -240,7 +240,7 @@ long peek_at_registers(const Call& call, const Context& context) {
     const std::uint64_t offset = call.unsigned_argument(2);
     if (offset % sizeof(long) != 0 || offset >= sizeof(user)) return -EIO;
     if (offset >= sizeof(user_regs_struct)) return pass_on(call);
-    const user_regs_struct registers = registers_of(context);
+    const user_regs_struct registers = user_registers_of(context);
     return write_target(call.unsigned_argument(3),
                         reinterpret_cast<const char*>(&registers) + offset, sizeof(long))
                ? 0
