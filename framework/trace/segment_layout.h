@@ -15,7 +15,6 @@
 #include "framework/trace/allocation_log.h"
 #include "framework/trace/context_nodes.h"
 #include "framework/trace/cpu_level.h"
-#include "framework/trace/terminal_use.h"
 #include "framework/trace/value_lists.h"
 
 #include <atomic>
@@ -173,7 +172,6 @@ struct Control {
     std::atomic<std::uint64_t> allocation_count;
     std::uint64_t inherited_allocations;           // so many of those are of before a fork
     std::atomic<std::uint64_t> completed_buffers;  // of all slots, see ThreadSlot::place_in_order
-    Terminal terminal;  // the progress line's; set before the driver starts
 };
 static_assert(sizeof(Control) <= 4096);
 

@@ -1,6 +1,8 @@
 // A line on the terminal that says how far a sweep has come.
 #pragma once
 
+#include "framework/support/status_line.h"
+
 #include <chrono>
 #include <cstddef>
 #include <string>
@@ -12,9 +14,6 @@ class Progress {
     // `finished`: of the points, before this sweep. Nothing is shown with --quiet, or if standard
     // error is no terminal.
     Progress(std::size_t points, std::size_t finished);
-    ~Progress();
-    Progress(const Progress&) = delete;
-    Progress& operator=(const Progress&) = delete;
 
     // Of points that have ended, finished or failed; and of those still to be run, here. `waiting`
     // is said as it is, "" if there is nothing to say.
@@ -23,11 +22,8 @@ class Progress {
   private:
     using Clock = std::chrono::steady_clock;
 
-    void erase();
-
     const std::size_t points_, finished_;
-    const bool wanted_;
-    bool shown_ = false;
+    StatusLine line_;
     const Clock::time_point start_ = Clock::now();
 };
 

@@ -32,6 +32,7 @@ Collection::Collection(Session& session, const Image& image, Segment& segment,
                        const Lifeline& lifeline, const Shared* shared)
     : session_(with_options(session, image)),
       image_(image),
+      replays_(shared != nullptr),
       instructions_(shared ? shared->instructions : 0),
       segment_(segment),
       lifeline_(lifeline),
@@ -124,7 +125,7 @@ void Collection::start_profilers(const Shared* shared) {
         spec_.threads = 1;
     }
     interval_ = spec_.interval;
-    if (feed_.sampling().wanted()) sample(shared != nullptr);
+    if (feed_.sampling().wanted()) sample();
     if (session_.settings.contexts) {
         spec_.captures |= trace::kCaptureContexts | trace::kCaptureBlockCounts;
         if (!trace::tells_contexts(spec_)) spec_.captures |= trace::kCaptureCalls;
@@ -194,7 +195,7 @@ void Collection::begin() {
 }
 
 // In the driver, intervals are the bursts' business then.
-void Collection::sample(bool replays) {
+void Collection::sample() {
     trace::Regions& regions = spec_.regions;
     if (feed_.sampling().is_point()) {
         if (interval_ != 0)
@@ -218,7 +219,7 @@ void Collection::sample(bool replays) {
     const std::uint64_t wanted = std::min(spec_.warm_up, most);
     const std::optional<std::uint64_t>& given = session_.settings.warm_up;
     regions.sample_warm_up = given ? std::min(*given, most) : wanted;
-    if (replays && wanted > regions.sample_warm_up) missing_warm_up_ = wanted;
+    if (replays_ && wanted > regions.sample_warm_up) missing_warm_up_ = wanted;
 }
 
 // What profilers have counted up to the end of a burst.
@@ -253,9 +254,7 @@ void Collection::collect() {
     std::uint32_t last_bell = 0;
     lifeline_.ring_at_end(segment_.control().doorbell);
     begin();
-    const bool shows = image_.of_first_process;
-    Progress progress(shows ? session_.settings.progress : ShowProgress::kNever,
-                      segment_.control().terminal,
+    Progress progress(image_.of_first_process && shows_progress(session_.settings, replays_),
                       [this] { return in_millions(feed_.reader().instructions(), instructions_); });
     for (;;) {
         const std::uint32_t bell = segment_.control().doorbell.load(std::memory_order_seq_cst);

@@ -91,7 +91,7 @@ class Collection {
     void look_at_others();
     void wait_for_others();
     void release_taken();
-    void sample(bool replays);
+    void sample();
     void take_to_end();
     void check_points();
     void check_recorded_bursts();
@@ -112,6 +112,7 @@ class Collection {
 
     Session& session_;
     const Image image_;
+    const bool replays_;
     const std::uint64_t instructions_;  // that will come; 0: that is not known
     Segment& segment_;
     const Lifeline& lifeline_;

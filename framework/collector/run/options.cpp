@@ -236,11 +236,10 @@ void add_own(CommandLine& line, CoreSettings& s) {
                          fmt::format("{}: a configuration file cannot name another", given.origin));
              });
     line.add("--progress", "auto|yes|no",
-             "show on the terminal that the run is going on; default: auto\n"
-             "A line on standard error. With auto, only until the program uses the terminal or "
-             "starts a process, and not if standard output is a pipe, --quiet is given or the "
-             "terminal is in raw mode; the line is erased then, as at the end. With yes, in any "
-             "case, and in files and pipes a line every ten seconds.",
+             "say on standard error how far the run is; default: auto\n"
+             "With auto, only a replay does, in a line on a terminal, and not with --quiet: the "
+             "terminal of a run is the program's. With yes, every run does, and in files and "
+             "pipes a line every ten seconds.",
              [&s](const Setting& given) { s.progress = progress(given); });
     line.add_flag("-q,--quiet", s.quiet, "say nothing but errors");
     line.add_flag("--verbose", s.verbose,

@@ -1,8 +1,8 @@
-// A line on the terminal that says that the run is going on.
+// Says that the run is going on: in a line on the terminal, or in lines of a file.
 #pragma once
 
 #include "framework/collector/run/settings.h"
-#include "framework/trace/terminal_use.h"
+#include "framework/support/status_line.h"
 
 #include <chrono>
 #include <cstdint>
@@ -14,35 +14,24 @@ namespace assay::collector {
 // "N million instructions"; `all`: how many there will be, or 0 if that is not known.
 std::string in_millions(std::uint64_t instructions, std::uint64_t all);
 
-// Before the driver starts: whether there is a terminal for the line, which the program has not
-// used yet.
-void offer_terminal(const CoreSettings& settings, trace::Terminal& terminal);
+// `replays`: no program runs, to which the terminal would belong.
+bool shows_progress(const CoreSettings& settings, bool replays);
 
 class Progress {
   public:
-    // `reached` says how far it is, about once per second, less often if that takes long. The
-    // terminal is the one that was offered.
-    Progress(ShowProgress wanted, trace::Terminal& terminal, std::function<std::string()> reached);
-    ~Progress();
-    Progress(const Progress&) = delete;
-    Progress& operator=(const Progress&) = delete;
+    // `reached` says how far it is, about once per second, less often if that takes long.
+    Progress(bool wanted, std::function<std::string()> reached);
 
     void update();
 
   private:
     using Clock = std::chrono::steady_clock;
 
-    void hide();
-    void show();
-    void show_where_harmless();
-
-    const ShowProgress wanted_;
-    const bool on_terminal_;
-    trace::Terminal& terminal_;
+    const bool wanted_, on_terminal_;
+    StatusLine line_;
     const std::function<std::string()> reached_;
     const Clock::time_point start_ = Clock::now();
     Clock::time_point next_;
-    bool shown_ = false;  // with kAlways
 };
 
 }  // namespace assay::collector

@@ -140,9 +140,7 @@ void Replay::replay_images_at_once(const ReplayPass& pass, unsigned jobs) {
     ReplayedPoint& point = points_.front();
     unsigned running = 0;
     std::size_t done = 0;
-    trace::Terminal terminal{};
-    offer_terminal(point.settings, terminal);
-    Progress progress(point.settings.progress, terminal, [&] {
+    Progress progress(shows_progress(point.settings, true), [&] {
         return fmt::format("{} of {} programs", done, file_.images().size());
     });
     const auto wait_for_one = [&] {

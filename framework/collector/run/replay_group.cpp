@@ -1,7 +1,6 @@
 #include "framework/collector/run/replay_group.h"
 
 #include "framework/collector/profilers/trace_spec.h"
-#include "framework/collector/run/progress.h"
 #include "framework/driver/replay/replay_driver.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
@@ -110,8 +109,6 @@ Readership::Readership(const replay::ImageTrace& trace, const Image& image, cons
     segment.control().parent = static_cast<int>(trace.image().parent);
     segment.control().image = image.number;
     shared->count = static_cast<std::uint32_t>(group.points.size());
-    if (group.points.size() == 1 && group.points.front()->log < 0)
-        offer_terminal(group.points.front()->settings, segment.control().terminal);
     for (const ReplayedPoint* point : group.points)
         readers.push_back(std::make_unique<ReplayReader>(
             ReplayReader::Source{trace, segment, lifeline, *shared},

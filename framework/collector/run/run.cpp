@@ -6,7 +6,6 @@
 #include "framework/collector/run/asked_addresses.h"
 #include "framework/collector/run/collection.h"
 #include "framework/collector/run/overview.h"
-#include "framework/collector/run/progress.h"
 #include "framework/collector/run/session.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
@@ -158,7 +157,6 @@ Ending ProgramRun::execute() {
         child_.pid(), 1, 0, true, program_.name, command_line(words_), mpi_rank_of(child_.pid())};
     Collection collection(session_, image, *segment_, *lifeline_);
     segment_->control().spec = collection.spec();
-    offer_terminal(settings_, segment_->control().terminal);
     if (collection.spec().captures & trace::kCaptureValues)
         segment_->value_lists() = collection.value_lists();
     child_.start();

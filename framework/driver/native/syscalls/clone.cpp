@@ -424,7 +424,6 @@ long do_clone(Thread& thread, const CloneArguments& arguments) {
     const std::uint64_t flags = arguments.flags;
     if (!is_possible(flags)) return -EINVAL;
     if (flags & CLONE_SETTLS && arguments.tls >= kAddressesEnd) return -EPERM;
-    if (!(flags & CLONE_THREAD)) leave_terminal(thread.process);
     long result = kNotCalled;
     if (!hold_signals(thread)) return result;
     if (flags & CLONE_THREAD)

@@ -177,7 +177,6 @@ long depart_with(Thread& thread, const ExecCall& call, ExecuteRequest& request, 
 long do_execute(const Call& made) {
     Thread& thread = made.thread;
     ExecCall call = exec_call(made);
-    leave_terminal(thread.process);
     // Kept for the next call: a child that shares its parent's memory does not come back to free
     // what it has allocated.
     static thread_local ExecuteRequest request;

@@ -90,7 +90,6 @@ long dispatch(const Call& call) {
         return 0;
     }
     if (is_on_own_descriptor(call)) return -EBADF;
-    leave_terminal_if_used(call);
     return row.handler(call);
 }
 

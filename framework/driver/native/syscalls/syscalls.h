@@ -89,9 +89,5 @@ long do_futex(const Call& call);
 long do_newer_futex(const Call& call);
 // With Schedule: what the kernel would do for others at the thread's end.
 void release_futexes(const Thread& thread);
-// terminal_calls.cpp
-void leave_terminal_if_used(const Call& call);
-// Before another process is started, which may use it.
-void leave_terminal(Process& process);
 
 }  // namespace assay::native

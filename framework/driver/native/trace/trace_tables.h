@@ -142,8 +142,6 @@ class TraceTables {
     // Tells the collector that there is something to do. Async-signal-safe.
     void ring_doorbell();
 
-    trace::Terminal& terminal() { return control_->terminal; }
-
     // --- Slots.
 
     int fd() const { return fd_; }
