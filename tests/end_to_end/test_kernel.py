@@ -126,15 +126,6 @@ class Kernel(unittest.TestCase):
                              "subprocess.run(['/bin/ls', '/'], check=True)\n"
                              "print(hasattr(os, 'pidfd_open') and os.pidfd_open(os.getpid()))")
 
-    def test_witness_holds_no_descriptors(self):
-        """Nor on kernels without close_range(2)."""
-        code = ("for p in /proc/[0-9]*; do read -r line < $p/stat; set -- ${line##*)}; "
-                '[ "$2" = $PPID ] && [ $(tr -d "\\0" < $p/cmdline) = witness ] && ls $p/fd; done')
-        for words in ([], [OLDEST]):
-            result = run([*words, ASSAY, f"--plugin={COUNTS}", "--quiet", "--", "/bin/sh", "-c",
-                          f"sleep 0.2; {code}; echo end"])
-            self.assertEqual((result.returncode, result.stdout), (0, "end\n"), result.stderr)
-
     @needs("strace")
     def test_strace(self):
         result = profile(["strace", "-o", "/dev/null", "/bin/true"], plugin=COUNTS)

@@ -25,18 +25,12 @@ namespace {
 // For the signal handler.
 std::atomic<int> forward_pid{0};
 
-// What the terminal sends goes to all of its foreground processes, and comes from the kernel
-// (drivers/tty/n_tty.c, isig()); who hangs up does the same. What kill(2) sends may go to all of
-// the process group, to which the program belongs unless it has left it.
-bool has_reached_program(int signal, const siginfo_t& info) {
-    if (info.si_code == SI_KERNEL) return true;
-    return info.si_code == SI_USER && getpgid(forward_pid) == getpgrp() &&
-           Witness::saw(signal, info.si_pid);
-}
-
+// The terminal sends its signals to all foreground processes, the program among them. These signals
+// come from the kernel (drivers/tty/n_tty.c, isig()). What the program itself sends to its process
+// group or its parent is not for the program again.
 void forward(int signal, siginfo_t* info, void*) {
     const int error = errno;
-    if (!has_reached_program(signal, *info)) Child::send(signal);
+    if (info->si_code != SI_KERNEL && info->si_pid != forward_pid) Child::send(signal);
     errno = error;
 }
 
@@ -196,7 +190,6 @@ Ending Child::wait() {
     const bool found = wait_for_end(WNOWAIT);
     forward_pid = 0;
     signals_->restore();
-    witness_.end();
     if (!found || !wait_for_end(0)) {
         log::problem("how the program ended is not known: a profiler has waited for it");
         ending_ = Ending{kExitFailure, 0};
@@ -210,7 +203,6 @@ Ending Child::wait() {
 void Child::abandon() {
     forward_pid = 0;
     signals_->restore();
-    witness_.abandon();
     pid_ = -1;
     close(std::exchange(start_fd_, -1));
 }

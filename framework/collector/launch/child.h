@@ -1,7 +1,6 @@
 // The driver's process, and with it the profiled program: a child of assay.
 #pragma once
 
-#include "framework/collector/launch/witness.h"
 #include "framework/trace/launch.h"
 
 #include <memory>
@@ -18,8 +17,8 @@ struct Ending {
 };
 
 // While the child runs, signals that ask a process to end, or to do something, are for the program:
-// they are passed on to it, but for those that were sent to the program as well, by a terminal or
-// to the process group. One child at a time.
+// they are passed on to it, except those of the terminal, which the program gets anyway. One child
+// at a time.
 class Child {
   public:
     struct Settings {
@@ -49,7 +48,6 @@ class Child {
   private:
     struct Signals;
 
-    Witness witness_;
     std::unique_ptr<Signals> signals_;
     int pid_ = -1;
     int start_fd_ = -1;

@@ -56,26 +56,27 @@ std::uint64_t first_count(const ProfileLog::Entry& entry) {
     return entry.profile.counts.empty() ? 0 : entry.profile.counts[0];
 }
 
-struct Program {
+struct ProgramTotal {
     std::string name;
     std::uint64_t count = 0;
     std::size_t images = 0;
 };
 
 // The one that counts most comes first.
-std::vector<Program> programs(Entries entries) {
-    std::map<std::string, Program> by_name;
+std::vector<ProgramTotal> programs(Entries entries) {
+    std::map<std::string, ProgramTotal> by_name;
     for (const ProfileLog::Entry& entry : entries) {
         const std::string name = events::program_of(entry.profile.command);
-        Program& program = by_name.try_emplace(name, Program{name}).first->second;
+        ProgramTotal& program = by_name.try_emplace(name, ProgramTotal{name}).first->second;
         program.count += first_count(entry);
         ++program.images;
     }
-    std::vector<Program> sorted;
+    std::vector<ProgramTotal> sorted;
     sorted.reserve(by_name.size());
     for (const auto& [name, program] : by_name) sorted.push_back(program);
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const Program& a, const Program& b) { return a.count > b.count; });
+    std::stable_sort(
+        sorted.begin(), sorted.end(),
+        [](const ProgramTotal& a, const ProgramTotal& b) { return a.count > b.count; });
     return sorted;
 }
 
@@ -87,7 +88,7 @@ class Lines {
     }
 
     std::string write() {
-        const std::vector<Program> all = programs(entries_);
+        const std::vector<ProgramTotal> all = programs(entries_);
         line("{} run {}, {} in all", processes_have(processes_of(entries_)),
              counted(all.size(), "program"), with_thousands(entries_.size()));
         line("");
@@ -143,10 +144,10 @@ class Lines {
             line("{:>{}}  and {} more; --verbose prints all", "", width_, entries_.size() - shown);
     }
 
-    void write_programs(const std::vector<Program>& all) {
+    void write_programs(const std::vector<ProgramTotal>& all) {
         line("{:>{}}           times  program", event(), width_);
         const std::size_t shown = all_ ? all.size() : std::min(all.size(), kMostPrograms);
-        for (const Program& program : std::span(all).first(shown))
+        for (const ProgramTotal& program : std::span(all).first(shown))
             line("{:>{}}  {:5.1f} %  {:5}  {}", with_thousands(program.count), width_,
                  total_ == 0
                      ? 0.0
