@@ -4,12 +4,8 @@
 
 namespace used_bytes {
 
-Accounts::Accounts(std::size_t places, std::optional<SectionChoice> choice, Separation separation)
-    : separation_(separation),
-      sections_(std::move(choice)),
-      stays_(places),
-      slots_(1024, kNoPoint),
-      by_arena_(1) {
+Accounts::Accounts(std::size_t places, std::optional<SectionChoice> choice)
+    : sections_(std::move(choice)), stays_(places), slots_(1024, kNoPoint), by_arena_(1) {
     enter(0);
 }
 
@@ -102,7 +98,6 @@ void Accounts::fetched(std::size_t place, std::uint64_t line, std::uint64_t addr
     if (points_[by].by.code) charge(code_, again);
     charge(*thread_usage_, again);
     charge(arena.usage, history.fetches_in_arena != 0);
-    for_each_part(stay, [&](Usage& usage) { charge(usage, again); });
     history.arena = stay.arena;
     history.fetched_by = by;
     history.evicted_by = kNoPoint;
@@ -135,29 +130,6 @@ void Accounts::gone(const Stay& stay, const Use& use) {
     if (points_[stay.by].by.code) code_.used += used;
     (stay.thread == thread_ ? *thread_usage_ : threads_[stay.thread]).used += used;
     by_arena_[stay.arena].usage.used += used;
-    for_each_part(stay, [&](Usage& usage) { usage.used += used; });
-}
-
-template <typename Add>
-void Accounts::for_each_part(const Stay& stay, const Add& add) {
-    if (separation_.threads) add(part(PartKind::kThread, stay.thread, stay.by));
-    if (separation_.arenas) add(part(PartKind::kArena, stay.arena, stay.by));
-    if (!separation_.sections) return;
-    const auto& all = sections_.all();
-    for (std::uint32_t section = stay.section; section != Sections::kNone;
-         section = all[section].around) {
-        // A name that lies in itself counts once.
-        std::uint32_t inner = stay.section;
-        while (inner != section && all[inner].name != all[section].name) inner = all[inner].around;
-        if (inner == section) add(part(PartKind::kSection, all[section].name, stay.by));
-    }
-}
-
-Usage& Accounts::part(PartKind kind, std::uint32_t number, PointNumber point) {
-    const std::uint64_t key = std::uint64_t{static_cast<std::uint32_t>(kind)} << 32 | number;
-    const auto [known, is_new] = part_numbers_.try_emplace(key, parts_.size());
-    if (is_new) parts_.push_back({kind, number, {}});
-    return parts_[known->second].points[point];
 }
 
 }  // namespace used_bytes

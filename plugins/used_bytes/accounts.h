@@ -41,15 +41,10 @@ struct Point {
     Usage usage;
 };
 
-// What has profiles of its own.
-struct Separation {
-    bool sections = false, arenas = false, threads = false;
-};
-
 class Accounts {
   public:
     // Of a cache with that many places for lines.
-    Accounts(std::size_t places, std::optional<SectionChoice> choice, Separation separation);
+    Accounts(std::size_t places, std::optional<SectionChoice> choice);
 
     // What follows is of that thread.
     void enter(std::uint32_t thread);
@@ -94,15 +89,6 @@ class Accounts {
     // What evicted a line after it was fetched the last time; kNoPoint if nothing did.
     PointNumber evicted_last(std::uint64_t line) const;
 
-    // A profile of its own: what of each point belongs to it.
-    enum class PartKind : std::uint32_t { kSection, kArena, kThread };
-    struct Part {
-        PartKind kind;
-        std::uint32_t number;  // of a section's name, an arena, or a thread
-        std::unordered_map<PointNumber, Usage> points;
-    };
-    const std::vector<Part>& parts() const { return parts_; }
-
   private:
     // Of a line in the cache.
     struct Stay {
@@ -114,14 +100,9 @@ class Accounts {
     };
 
     void gone(const Stay& stay, const Use& used);
-    // Calls `add(usage)` for what the stay is charged to beside its point.
-    template <typename Add>
-    void for_each_part(const Stay& stay, const Add& add);
-    Usage& part(PartKind kind, std::uint32_t number, PointNumber point);
     std::size_t slot_of(const Fetcher& by, std::uint32_t context) const;
     void grow();
 
-    Separation separation_;
     Sections sections_;
     Arenas arenas_;
     std::vector<Stay> stays_;  // by place
@@ -133,8 +114,6 @@ class Accounts {
     Usage total_, code_;
     std::unordered_map<std::uint32_t, Usage> threads_;
     std::vector<Arena> by_arena_;
-    std::vector<Part> parts_;
-    std::unordered_map<std::uint64_t, std::size_t> part_numbers_;
 
     bool counts_ = true;
     std::uint32_t thread_ = 0;  // that is executing, and where it is

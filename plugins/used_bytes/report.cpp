@@ -32,6 +32,11 @@ std::string table(const std::vector<Row>& rows) {
     return text;
 }
 
+std::string arena_name(const Arenas::Name& name) {
+    if (name.owner.empty()) return name.label.empty() ? "(none)" : name.label;
+    return name.label.empty() ? name.owner : name.owner + ": " + name.label;
+}
+
 class Report {
   public:
     explicit Report(const ReportInput& input, bool is_long)
@@ -232,37 +237,7 @@ class Report {
     std::string text_;
 };
 
-// assay takes no name of a part that is longer; the program's can be.
-std::string bounded(std::string name, std::uint32_t number) {
-    constexpr std::size_t kMostBytes = 256;
-    if (name.size() <= kMostBytes) return name;
-    const std::string end = "...-" + std::to_string(number);
-    std::size_t kept = kMostBytes - end.size();
-    const auto in_character = [&] { return (static_cast<unsigned char>(name[kept]) >> 6) == 2; };
-    while (kept > 0 && in_character()) --kept;  // UTF-8
-    return name.substr(0, kept) + end;
-}
-
 }  // namespace
-
-std::string arena_name(const Arenas::Name& name) {
-    if (name.owner.empty()) return name.label.empty() ? "(none)" : name.label;
-    return name.label.empty() ? name.owner : name.owner + ": " + name.label;
-}
-
-std::string part_name(const Accounts::Part& part, const Accounts& accounts) {
-    switch (part.kind) {
-        case Accounts::PartKind::kSection:
-            return bounded("section-" + accounts.sections().names()[part.number], part.number);
-        case Accounts::PartKind::kArena:
-            return part.number == Arenas::kOutside
-                       ? "no-arena"
-                       : bounded("arena-" + arena_name(accounts.arenas().names()[part.number]),
-                                 part.number);
-        default:
-            return "thread-" + std::to_string(part.number);
-    }
-}
 
 std::vector<PointNumber> points_of_report(const Accounts& accounts) {
     std::vector<PointNumber> points;

@@ -26,10 +26,4 @@ std::string long_report(const ReportInput& input);
 // Those whose stacks the long report shows.
 std::vector<PointNumber> points_of_report(const Accounts& accounts);
 
-// How reports and files of parts call an arena.
-std::string arena_name(const Arenas::Name& name);
-// The name of a part's file, behind that of the profile; of a part with a long name its beginning
-// and a number.
-std::string part_name(const Accounts::Part& part, const Accounts& accounts);
-
 }  // namespace used_bytes

@@ -16,12 +16,11 @@ namespace used_bytes {
 struct Settings {
     cache::Geometry geometry{2097152, 8, 64};
     std::optional<SectionChoice> section;
-    Separation separation;
     bool instructions = false;
     std::string report;  // file name; "" for none
 };
 
-inline constexpr std::array<vp_option_t, 6> kOptionTable{{
+inline constexpr std::array<vp_option_t, 5> kOptionTable{{
     {"cache", "SIZE,WAYS,LINE", "2097152,8,64",
      "The cache that is simulated: bytes, associativity, bytes of a line.", VP_OPTION_TEXT, 0},
     {"LL", "SIZE,WAYS,LINE", nullptr, "The same as --cache.", VP_OPTION_TEXT, 0},
@@ -30,8 +29,6 @@ inline constexpr std::array<vp_option_t, 6> kOptionTable{{
     {"section", "NAME[#N]", nullptr,
      "Counts only what is fetched in phases of that name, or in the Nth of them.", VP_OPTION_TEXT,
      0},
-    {"separate", "section,arena,thread", nullptr,
-     "Writes an events file for each section, arena or thread, too.", VP_OPTION_TEXT, 0},
     {"usage-report", "FILE", nullptr,
      "Writes a text about sections, arenas, threads, and lines that are fetched more than once.",
      VP_OPTION_OUTPUT_FILE, 0},

@@ -25,10 +25,9 @@ std::int8_t last_offset(const trace_site_t& site, std::uint32_t piece) {
 
 }  // namespace
 
-Simulator::Simulator(const cache::Geometry& geometry, std::optional<SectionChoice> choice,
-                     Separation separation)
+Simulator::Simulator(const cache::Geometry& geometry, std::optional<SectionChoice> choice)
     : cache_(geometry),
-      accounts_(cache_.places(), std::move(choice), separation),
+      accounts_(cache_.places(), std::move(choice)),
       line_shift_(static_cast<std::uint32_t>(std::countr_zero(geometry.line))),
       small_lines_(cache_.piece_bytes() == geometry.line),
       recent_mask_(std::min(cache_.sets(), kMostRecent) - 1),

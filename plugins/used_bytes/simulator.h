@@ -27,8 +27,7 @@ namespace used_bytes {
 class Simulator {
   public:
     // Throws std::bad_alloc.
-    Simulator(const cache::Geometry& geometry, std::optional<SectionChoice> choice,
-              Separation separation);
+    Simulator(const cache::Geometry& geometry, std::optional<SectionChoice> choice);
 
     struct Buffer {
         std::uint32_t thread;

@@ -95,8 +95,7 @@ class UsedBytesProfiler final : public assay::Profiler {
         const cache::Geometry& geometry = settings_.geometry;
         describe("cache", cache::describe(geometry));
         try {
-            simulator_ =
-                std::make_unique<Simulator>(geometry, settings_.section, settings_.separation);
+            simulator_ = std::make_unique<Simulator>(geometry, settings_.section);
         } catch (const std::bad_alloc&) {
             throw std::runtime_error(
                 "no memory for the tables of the simulated cache; make it smaller with --cache");
@@ -156,11 +155,11 @@ class UsedBytesProfiler final : public assay::Profiler {
         }
     }
 
-    void add_usage(std::uint64_t pc, const Point& point, std::uint32_t part, const Usage& usage,
-                   assay::Samples& samples) const {
+    void add_usage(std::uint64_t pc, const Point& point, assay::Samples& samples) const {
+        const Usage& usage = point.usage;
         const std::uint64_t line = simulator_->line_bytes();
         const auto add = [&](std::uint32_t event, std::uint64_t weight) {
-            samples.count(pc, event, weight, point.context, part);
+            samples.count(pc, event, weight, point.context);
         };
         for (const std::uint32_t first : {0U, std::uint32_t{kColumns}}) {
             if (first != 0 && !point.by.code) return;
@@ -173,21 +172,8 @@ class UsedBytesProfiler final : public assay::Profiler {
 
     void add_all(const assay::Trace& trace, assay::Samples& samples) const {
         const auto instrs = trace.instrs();
-        const Accounts& accounts = simulator_->accounts();
-        const auto& points = accounts.points();
-        for (const Point& point : points)
-            add_usage(instrs[point.by.instr].pc, point, 0, point.usage, samples);
-        for (const Accounts::Part& each : accounts.parts()) {
-            const std::uint32_t number = part(part_name(each, accounts));
-            if (number == 0) {
-                warn(
-                    "there are too many sections, arenas and threads: not all have files of their "
-                    "own");
-                return;
-            }
-            for (const auto& [point, usage] : each.points)
-                add_usage(instrs[points[point].by.instr].pc, points[point], number, usage, samples);
-        }
+        for (const Point& point : simulator_->accounts().points())
+            add_usage(instrs[point.by.instr].pc, point, samples);
     }
 
     // Lists are long, so instructions that fetch less than a thousandth of all lines have none.

@@ -29,11 +29,8 @@ class UsedBytes(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         return result
 
-    def function(self, name, part=""):
-        return read_events(f"{self.out}{part}").functions.get(name)
-
-    def parts(self):
-        return {path.name.removeprefix("events.") for path in self.folder.glob("events.*")}
+    def function(self, name):
+        return read_events(self.out).functions.get(name)
 
     def rows(self, title):
         """The rows of a table of the report: name, read, unique, used, wasted."""
@@ -88,16 +85,15 @@ class UsedBytes(unittest.TestCase):
         self.assertEqual(counts, {4: 1000, 8: 1000, 16: 1000, 64: 1000})
 
     def test_parts_of_structures(self):
-        result = self.run_case("structures", "--separate=section")
+        result = self.run_case("structures")
         self.assertEqual(self.function("touch"), usage(4000, 1000 * (4 + 8 + 16 + 64)))
-        self.assertEqual(self.parts(), {f"section-walk_{n}" for n in (4, 8, 16, 64)})
+        rows = self.rows("section")
         for used in (4, 8, 16, 64):
-            self.assertEqual(self.function("touch", f".section-walk_{used}"),
-                             usage(1000, 1000 * used))
-            self.assertEqual(self.rows("section")[f"walk {used}"],
+            self.assertEqual(rows[f"walk {used}"],
                              {"read": 64000, "unique": 64000, "used": 1000 * used,
                               "wasted": 64000 - 1000 * used})
-        self.assertIn("part: section-walk 4", read_events(f"{self.out}.section-walk_4").descriptions)
+            self.run_case("structures", f"--section=walk {used}")
+            self.assertEqual(self.function("touch"), usage(1000, 1000 * used))
         self.assertIn("walk 64", result.stderr)
 
     def test_lines_of_another_size(self):
@@ -123,37 +119,32 @@ class UsedBytes(unittest.TestCase):
         self.assertEqual(read_events(self.out).summary, usage(2, 12))
 
     def test_arenas(self):
-        self.run_case("arenas", "--separate=arena")
-        orders, items = usage(200, 100 * (8 + 16)), usage(110, 100 * 64 + 10 * 4)
-        self.assertEqual(self.function("touch", ".arena-shop__orders"), orders)
-        self.assertEqual(self.function("touch", ".arena-stock__items"), items)
-        self.assertEqual(self.function("touch", ".no-arena"), usage(64, 32 * (64 + 4)))
-        self.assertEqual(self.parts(), {"arena-shop__orders", "arena-stock__items", "no-arena"})
-        self.assertEqual(self.rows("arena")["shop: orders"],
-                         {"read": orders[0], "unique": orders[0], "used": orders[1],
-                          "wasted": orders[2]})
+        self.run_case("arenas")
+        rows = self.rows("arena")
+        for arena, (read, used, wasted, _) in (("shop: orders", usage(200, 100 * (8 + 16))),
+                                               ("stock: items", usage(110, 100 * 64 + 10 * 4))):
+            self.assertEqual(rows[arena],
+                             {"read": read, "unique": read, "used": used, "wasted": wasted})
         self.assertIn("in stock: items\n  110 lines read 1 time (100%)\n", self.report.read_text())
 
     def test_sections(self):
-        result = self.run_case("sections", "--separate=section")
-        step, inner = usage(630, 600 * 4 + 30 * 8), usage(30, 30 * 8)
-        self.assertEqual(self.function("touch", ".section-step"), step)
-        self.assertEqual(self.function("touch", ".section-inner"), inner)
-        self.assertEqual(self.function("touch", ".section-open"), usage(1, 4))
+        result = self.run_case("sections")
         self.assertEqual(self.function("touch"), usage(632, 602 * 4 + 30 * 8))
         rows = self.rows("step")
         self.assertEqual({name: row["read"] // LINE for name, row in rows.items()},
                          {"step#1": 110, "step#2": 210, "step#3": 310})
         self.assertIn("1 phases ended that had not begun", result.stderr)
+        for section, expected in (("step", usage(630, 600 * 4 + 30 * 8)),
+                                  ("inner", usage(30, 30 * 8)), ("open", usage(1, 4))):
+            self.run_case("sections", f"--section={section}")
+            self.assertEqual(self.function("touch"), expected)
 
     def test_a_section_in_itself(self):
-        """The name's row has what its own file has: each line once, at whatever depth."""
-        self.run_case("recursion", "--separate=section")
-        self.assertEqual(self.function("touch", ".section-level"), usage(400, 400 * 8))
+        """The name's row has what its profile has: each line once, at whatever depth."""
+        self.run_case("recursion", "--section=level")
+        self.assertEqual(self.function("touch"), usage(400, 400 * 8))
         row = self.rows("section")["level (4 times)"]
-        functions = read_events(f"{self.out}.section-level").functions.values()
-        self.assertEqual((row["read"], row["used"]),
-                         tuple(sum(counts[i] for counts in functions) for i in range(2)))
+        self.assertEqual([row["read"], row["used"]], read_events(self.out).summary[:2])
         self.assertLess(row["read"], 410 * LINE)
 
     def test_one_of_several_sections(self):
@@ -163,25 +154,22 @@ class UsedBytes(unittest.TestCase):
         self.assertEqual(self.function("touch"), usage(30, 30 * 8))
 
     def test_threads(self):
-        self.run_case("threads", "--separate=thread")
+        self.run_case("threads")
         self.assertEqual(self.function("touch"), usage(300, 100 * 16 + 200 * 32))
-        self.assertEqual(self.function("touch", ".thread-1"), usage(100, 100 * 16))
-        self.assertEqual(self.function("touch", ".thread-2"), usage(200, 200 * 32))
-        self.assertIsNone(self.function("touch", ".thread-0"))
         self.assertEqual(self.rows("section")["two"]["used"], 200 * 32)
 
-    def test_parts_add_up(self):
-        self.run_case("arenas", "--separate=arena,thread")
-        whole = read_events(self.out).summary
-        for kind in ({"arena-shop__orders", "arena-stock__items", "no-arena"}, {"thread-0"}):
-            sums = [read_events(f"{self.out}.{part}").summary for part in kind]
-            self.assertEqual([sum(column) for column in zip(*sums)], whole)
+    def test_arenas_and_threads_add_up(self):
+        for case, table in (("arenas", "arena"), ("threads", "thread")):
+            self.run_case(case)
+            rows = self.rows(table).values()
+            sums = [sum(row[name] for row in rows) for name in ("read", "used", "wasted")]
+            self.assertEqual(sums, read_events(self.out).summary[:3], case)
 
     def test_stacks(self):
-        """What is fetched by touch() belongs to its context, in the section's file too."""
-        self.run_case("structures", "--separate=section")
-        for part, lines in (("", 4000), (".section-walk_8", 1000)):
-            stacks = [remark.split() for remark in read_events(f"{self.out}{part}").remarks
+        """What is fetched by touch() belongs to its context, also in a profile of a section."""
+        for options, lines in ([], 4000), (["--section=walk 8"], 1000):
+            self.run_case("structures", *options)
+            stacks = [remark.split() for remark in read_events(self.out).remarks
                       if remark.startswith("#! stack")]
             touched = [words for words in stacks if words[5] == "touch"]
             self.assertEqual([int(words[6]) for words in touched], [lines * LINE])
@@ -239,7 +227,7 @@ class UsedBytes(unittest.TestCase):
         self.assertIn("--section=nope: no phase has begun, so nothing is counted\n", result.stderr)
 
     def test_unusable_options(self):
-        for option in ("--cache=1,2", "--cache=4096,1,8", "--separate=thread,x", "--section=",
+        for option in ("--cache=1,2", "--cache=4096,1,8", "--section=",
                        "--LL=5000,1,64"):
             with self.subTest(option):
                 result = profile(["true"], option, plugin="used_bytes", out=self.out)

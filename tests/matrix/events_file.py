@@ -4,8 +4,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-OF_PROCESS = re.compile(r"events\.\d+(?:\.\d+)?")  # of one process image
-
 
 @dataclass(frozen=True)
 class Profile:
@@ -13,11 +11,6 @@ class Profile:
     totals: dict[str, int]  # by event, in the file's order
     profilers: dict[str, str]  # which one counts the event
     incomplete: list[str]
-
-    @property
-    def is_part(self) -> bool:
-        """Whether it has a part of what another file has: used_bytes --separate."""
-        return not OF_PROCESS.fullmatch(self.path.name)
 
     @property
     def counts(self) -> dict[str, int]:

@@ -70,13 +70,12 @@ class Run:
 
     def compare(self, profiles: list[Profile], reference: Reference) -> list[str]:
         """What differs from earlier runs. The first one makes the reference."""
-        whole = [profile for profile in profiles if not profile.is_part]
         if self.setting == REFERENCE and not self.variant.sample and not reference.files:
-            reference.files = len(whole)
-            reference.instructions = added(whole).get("Ir", 0)
-        problems = self.empty_reports() + self.wrong_totals(whole, reference)
-        if not whole or len(whole) != reference.files:
-            problems.append(f"{len(whole)} events files, not {reference.files or 'one or more'}")
+            reference.files = len(profiles)
+            reference.instructions = added(profiles).get("Ir", 0)
+        problems = self.empty_reports() + self.wrong_totals(profiles, reference)
+        if not profiles or len(profiles) != reference.files:
+            problems.append(f"{len(profiles)} events files, not {reference.files or 'one or more'}")
         return problems
 
     def empty_reports(self) -> list[str]:

@@ -21,14 +21,13 @@ def read_all(assay: Path, profiles: list[Profile], has_instructions: bool,
              vectors: list[Path]) -> list[str]:
     """What is wrong. Of several files, the one that counts most gets all tools, and the others
     one each; all are merged."""
-    whole = [profile for profile in profiles if not profile.is_part]
-    if not whole:
+    if not profiles:
         return []
-    first = max(whole, key=lambda profile: profile.path.stat().st_size)
+    first = max(profiles, key=lambda profile: profile.path.stat().st_size)
     reader = Reader(assay, first.path.with_name("read"))
     checks = [(reader.annotate, profile) for profile in profiles]
     checks += [(reader.listed if has_instructions else reader.not_listed, first),
-               (reader.report, first), (reader.diff, first), (reader.merge, whole)]
+               (reader.report, first), (reader.diff, first), (reader.merge, profiles)]
     checks += [(getattr(reader, name), first) for name in FORMATS]
     checks += [(reader.phases, path) for path in vectors]
     return [problem for check, subject in checks if (problem := reader.problem(check, subject))]

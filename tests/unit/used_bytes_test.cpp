@@ -171,9 +171,8 @@ void check_same(const Accounts& accounts, const ByFetcher& expected) {
 // A cache of the document's kind, and a program that reads `bytes` at addresses.
 class Program {
   public:
-    explicit Program(const Geometry& geometry, std::optional<SectionChoice> choice = {},
-                     Separation separation = {})
-        : simulator(geometry, std::move(choice), separation) {}
+    explicit Program(const Geometry& geometry, std::optional<SectionChoice> choice = {})
+        : simulator(geometry, std::move(choice)) {}
 
     void read(std::uint64_t address, std::uint16_t bytes, std::uint32_t context = 0) {
         const auto site = static_cast<std::uint32_t>(sites_.size());
@@ -216,7 +215,7 @@ TEST_CASE("used bytes: every shape agrees with the model") {
                 const Geometry geometry = shape(sets, ways, line);
                 const Records records = random_records(sites, 3000, seed++);
                 Model model(geometry);
-                Simulator simulator(geometry, {}, {});
+                Simulator simulator(geometry, {});
                 for (std::size_t at = 0; at < records.size(); at += 701) {
                     const std::size_t count = std::min<std::size_t>(701, records.size() - at);
                     simulator.process(sites, {0, {records.data() + at, count}, {}, {}, {}});
@@ -245,7 +244,7 @@ TEST_CASE("used bytes: nothing is lost by the driver's filter") {
                 CAPTURE(sets);
                 CAPTURE(filter_sets);
                 const Records records = random_records(of_program, 3000, seed++);
-                Simulator all(shape(sets, ways, 64), {}, {}), some(shape(sets, ways, 64), {}, {});
+                Simulator all(shape(sets, ways, 64), {}), some(shape(sets, ways, 64), {});
                 for (std::size_t at = 0; at < records.size(); at += 701) {
                     const std::span<const trace_record_t> part(
                         records.data() + at, std::min<std::size_t>(701, records.size() - at));
@@ -317,7 +316,7 @@ TEST_CASE("used bytes: sections in one another, chosen by name and number") {
         CAPTURE(chosen);
         std::optional<SectionChoice> choice;
         if (*chosen) choice = parse_section(chosen);
-        Program program(shape(64, 8, 64), choice, {.sections = true});
+        Program program(shape(64, 8, 64), choice);
         program.read(0x0, 4);
         program.say(ASSAY_BEGIN_PHASE, "out");
         program.read(0x1000, 4);
@@ -341,11 +340,6 @@ TEST_CASE("used bytes: sections in one another, chosen by name and number") {
         const std::map<std::string, std::uint64_t> used{
             {"", 28}, {"in", 16}, {"in#2", 8}, {"out", 20}, {"none", 0}};
         CHECK(program.accounts().total().used == used.at(chosen));
-        std::map<std::uint32_t, std::uint64_t> parts;
-        for (const Accounts::Part& part : program.accounts().parts())
-            for (const auto& [point, usage] : part.points) parts[part.number] += usage.used;
-        if (*chosen == 0 || std::string(chosen) == "out")
-            CHECK(parts == std::map<std::uint32_t, std::uint64_t>{{0, 20}, {1, 16}});
     }
 }
 
@@ -429,30 +423,6 @@ TEST_CASE("used bytes: names of sections") {
     CHECK(parse_section("C#").name == "C#");
     CHECK(parse_section("a#0").name == "a#0");
     CHECK(parse_section("a#1#2").name == "a#1");
-}
-
-TEST_CASE("used bytes: parts have names of bounded length, and no two the same") {
-    Program program(shape(64, 8, 64), {}, {.sections = true, .arenas = true});
-    std::string name;
-    while (name.size() < 300) name += "\xc3\xa4";  // one of them would be cut in two
-    for (const std::string& phase : {std::string("short"), name + "1", name + "2"}) {
-        program.say(ASSAY_BEGIN_PHASE, phase.c_str());
-        program.say(ASSAY_REGISTER_REGION, phase.c_str(), "owner", 0x1000, 0x1000);
-        program.read(0x1000 + 0x100 * phase.size(), 4);
-        program.read(0x1000, 4);
-        program.run();
-        program.say(ASSAY_END_PHASE, phase.c_str());
-    }
-    std::set<std::string> names;
-    for (const Accounts::Part& part : program.accounts().parts()) {
-        const std::string made = part_name(part, program.accounts());
-        CHECK(made.size() <= 256);
-        CHECK(assay::is_utf8(made));
-        CHECK(names.insert(made).second);
-    }
-    CHECK(names.contains("section-short"));
-    CHECK(names.contains("arena-owner: short"));
-    CHECK(names.size() == program.accounts().parts().size());
 }
 
 TEST_CASE("used bytes: arenas") {
