@@ -22,6 +22,7 @@ class SampleDatabase {
     };
 
     explicit SampleDatabase(std::size_t columns);
+    SampleDatabase(SampleDatabase&&) = default;
 
     // Returns the row.
     std::uint32_t add(const Key& key, std::size_t column, std::uint64_t weight);

@@ -489,8 +489,7 @@ void Collection::finish_profilers() {
         }
     }
     if (feed_.sampling().wanted()) results_.scale(feed_.sampling());
-    for (const std::vector<std::uint64_t>& other : others_)
-        if (!results_.add_counts(other)) incomplete("the counts of a simulation point are damaged");
+    for (const Results::Counts& other : others_) results_.add(other);
 }
 
 // How much of the program has been captured.

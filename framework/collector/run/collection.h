@@ -61,19 +61,17 @@ class Collection {
     // the process, where it is known. A file that cannot be written is told.
     Outcome finish(const std::optional<Ending>& ending);
 
-    // --- Where it is of one simulation point of several, each in a process of its own.
+    // --- Where it is of one simulation point of several.
 
     // What the file says of them.
     void describe_points(const std::string& description) {
         feed_.sampling().describe_point(description);
     }
-    // In place of finish(): the profilers have finished, and results() are of the point only.
+    // In place of finish(): the profilers finish, and take_counts() is of the point only.
     Outcome finish_point();
-    const Results& results() const { return results_; }
-    // Of other points, which finish() adds: see Results::counts().
-    void add_before_writing(std::vector<std::uint64_t> counts) {
-        others_.push_back(std::move(counts));
-    }
+    Results::Counts take_counts() { return results_.take_counts(); }
+    // Of other points, which finish() adds.
+    void add_before_writing(std::vector<Results::Counts> counts) { others_ = std::move(counts); }
 
   private:
     void check_files() const;
@@ -119,7 +117,7 @@ class Collection {
     trace::Spec spec_{};
     std::uint64_t interval_ = 0;  // of trace_capture_intervals, in instructions; 0: none
     Results results_;
-    std::vector<std::vector<std::uint64_t>> others_;  // results of other simulation points
+    std::vector<Results::Counts> others_;  // of other simulation points
     const int parent_;
     // What all profilers ask for.
     const std::unique_ptr<trace::ValueLists> value_lists_ = std::make_unique<trace::ValueLists>();

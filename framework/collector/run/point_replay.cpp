@@ -1,7 +1,10 @@
 #include "framework/collector/run/point_replay.h"
 
 #include "framework/collector/launch/lifeline.h"
+#include "framework/collector/run/collection.h"
+#include "framework/collector/run/progress.h"
 #include "framework/collector/run/replay_reader.h"
+#include "framework/collector/run/session.h"
 #include "framework/driver/replay/replay_driver.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
@@ -9,46 +12,18 @@
 #include "framework/trace/readers.h"
 
 #include <fmt/core.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <cstdint>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace assay::collector {
 namespace {
 
 // A point ends before the block that its last instruction is of, if that goes on behind it.
 constexpr std::uint64_t kMostOfBlock = 255;
-
-void write_all(int file, const void* from, std::size_t bytes) {
-    const char* at = static_cast<const char*>(from);
-    while (bytes != 0) {
-        const ssize_t written = write(file, at, bytes);
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0)
-            throw Error(fmt::format("cannot keep the counts of a simulation point: {}",
-                                    system_reason(errno)));
-        at += written;
-        bytes -= static_cast<std::size_t>(written);
-    }
-}
-
-std::vector<char> content_of(int file) {
-    struct stat about {};
-    if (fstat(file, &about) != 0) return {};
-    std::vector<char> content(static_cast<std::size_t>(about.st_size));
-    std::size_t at = 0;
-    while (at < content.size()) {
-        const ssize_t got = pread(file, &content[at], content.size() - at, static_cast<off_t>(at));
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return {};
-        at += static_cast<std::size_t>(got);
-    }
-    return content;
-}
 
 std::uint64_t executed_in(const replay::ImageTrace& trace) {
     std::uint64_t most = trace.end() ? trace.end()->instructions : 0;
@@ -59,25 +34,51 @@ std::uint64_t executed_in(const replay::ImageTrace& trace) {
     return most;
 }
 
-}  // namespace
+class PointReplay {
+  public:
+    PointReplay(CoreSettings settings, const replay::ImageTrace& trace, const Image& image,
+                const std::shared_ptr<const ProfileLog>& profiles)
+        : settings_(std::move(settings)), trace_(trace), image_(image), profiles_(profiles) {
+        check_settings();
+        settings_.regions.points = 1;
+        choose();
+    }
 
-void set_points(CoreSettings& settings, const replay::ImageTrace& trace) {
-    settings.regions.points = 1;
+    bool execute();
+
+  private:
+    struct Point {
+        std::uint32_t number;  // in the trace, from 0
+        std::uint64_t stands_for;
+    };
+
+    void check_settings() const;
+    void choose();
+    void check_options(const Session& session) const;
+    void replay(const Point& point);
+    void finish(Collection& collection);
+    std::string description() const;
+
+    CoreSettings settings_;  // which change from point to point
+    const replay::ImageTrace& trace_;
+    const Image& image_;
+    const std::shared_ptr<const ProfileLog> profiles_;
+    std::uint64_t instructions_ = 0;       // of the program
+    std::vector<Point> points_;            // that are recorded as a whole
+    std::vector<Results::Counts> counts_;  // of points, except the last one
+    std::string problem_;                  // the first that there was
+    bool good_ = false;
+};
+
+void PointReplay::check_settings() const {
     for (const auto& [given, name] :
-         {std::pair{settings.threads, "--threads"}, std::pair{settings.types, "--types"},
-          std::pair{settings.contexts, "--contexts"}})
+         {std::pair{settings_.threads, "--threads"}, std::pair{settings_.types, "--types"},
+          std::pair{settings_.contexts, "--contexts"}})
         if (given)
             throw Error(fmt::format(
                 "{} has simulation points, which do not tell what {} needs: record the program "
                 "without --simpoints",
-                trace.file().path(), name));
-}
-
-PointReplay::PointReplay(Session& session, CoreSettings& settings, const replay::ImageTrace& trace,
-                         Image image)
-    : session_(session), settings_(settings), trace_(trace), image_(std::move(image)) {
-    choose();
-    check_options();
+                trace_.file().path(), name));
 }
 
 void PointReplay::choose() {
@@ -103,16 +104,16 @@ void PointReplay::choose() {
 }
 
 // A file that a profiler writes itself would be of the last point.
-void PointReplay::check_options() const {
-    for (std::size_t i = 0; i < session_.profilers.size(); ++i)
-        for (const auto& [name, value] : session_.given[i]) {
-            const ProfilerOption* const option = session_.profilers[i]->option(name);
+void PointReplay::check_options(const Session& session) const {
+    for (std::size_t i = 0; i < session.profilers.size(); ++i)
+        for (const auto& [name, value] : session.given[i]) {
+            const ProfilerOption* const option = session.profilers[i]->option(name);
             if (option && option->type == VP_OPTION_OUTPUT_FILE && points_.size() > 1)
                 throw Error(
                     fmt::format("--{}={}: {} has {} simulation points, and {} would write of one "
                                 "of them: leave it out",
                                 name, value, trace_.file().path(), points_.size(),
-                                session_.profilers[i]->name()));
+                                session.profilers[i]->name()));
         }
 }
 
@@ -129,10 +130,14 @@ std::string PointReplay::description() const {
             : "counts are of these alone");
 }
 
-std::string PointReplay::collect(
-    const Point& point, const Image& image,
-    const std::function<void(Collection&, const std::string&)>& finish) {
+// Profilers begin anew for each.
+void PointReplay::replay(const Point& point) {
+    const bool is_last = &point == &points_.back();
     settings_.regions.stands_for = point.stands_for;
+    Session session(settings_, image_.command, profiles_);
+    if (&point == &points_.front()) check_options(session);
+    Image image = image_;
+    image.of_first_process &= is_last;  // which has messages of the process
     Segment segment(trace_.command());
     Lifeline lifeline;
     segment.control().pid = static_cast<int>(trace_.pid());
@@ -145,7 +150,7 @@ std::string PointReplay::collect(
             return replay::possible(wanted, values, trace_.content());
         },
         *readers, 0, 0};
-    Collection collection(session_, image, segment, lifeline, &shared);
+    Collection collection(session, image, segment, lifeline, &shared);
     collection.describe_points(description());
     segment.control().spec = collection.spec();
     const replay::Output output{segment.fd(), *readers};
@@ -157,102 +162,49 @@ std::string PointReplay::collect(
     });
     collection.collect();
     thread.join();
-    finish(collection, driver.problem());
-    return driver.problem();
+    if (problem_.empty()) problem_ = driver.problem();
+    if (is_last) return finish(collection);
+    if (collection.finish_point().failed && problem_.empty())
+        problem_ = fmt::format("a profiler has failed in interval {}",
+                               trace_.points()[point.number].number);
+    counts_.push_back(collection.take_counts());
 }
 
-PointReplay::Counted PointReplay::replay_alone(const Point& point) {
+// Of the last point: writes the sum.
+void PointReplay::finish(Collection& collection) {
+    if (problem_.empty() && points_.size() < trace_.points().size() && settings_.weights)
+        collection.incomplete(
+            fmt::format("{} of {} simulation points were recorded as a whole, and stand for the "
+                        "others",
+                        points_.size(), trace_.points().size()));
+    if (!problem_.empty()) {
+        log::problem(problem_);
+        collection.incomplete(problem_);
+    }
+    collection.add_before_writing(std::move(counts_));
+    const Collection::Outcome outcome = collection.finish(ending_of(trace_));
+    good_ = problem_.empty() && !outcome.failed && !outcome.lost;
+}
+
+bool PointReplay::execute() {
+    log::say_once_among_processes();  // and not for each point
+    std::size_t done = 0;
+    Progress progress(shows_progress(settings_, true),
+                      [&] { return fmt::format("{} of {} intervals", done, points_.size()); });
     settings_.progress = ShowProgress::kNever;
-    Image image = image_;
-    image.of_first_process = false;
-    Counted counted;
-    const std::string problem =
-        collect(point, image, [&](Collection& collection, const std::string&) {
-            if (collection.finish_point().failed)
-                counted.problem = fmt::format("a profiler has failed in interval {}",
-                                              trace_.points()[point.number].number);
-            counted.counts = collection.results().counts();
-        });
-    if (!problem.empty()) counted.problem = problem;
-    return counted;
-}
-
-// Profilers begin anew for each.
-PointReplay::Counted PointReplay::replay_in_child(const Point& point) {
-    const Descriptor file(memfd_create("assay counts", MFD_CLOEXEC));
-    if (file.number() < 0)
-        throw Error(
-            fmt::format("cannot keep the counts of a simulation point: {}", system_reason(errno)));
-    const pid_t child = start_in_child(-1, [&] {
-        session_.abandon_processes();
-        Counted counted;
-        try {
-            counted = replay_alone(point);
-        } catch (const std::exception& e) {
-            counted.problem = e.what();  // once, and not by each of the processes
-        }
-        const std::uint64_t length = counted.problem.size();
-        write_all(file.number(), &length, sizeof length);
-        write_all(file.number(), counted.problem.data(), length);
-        write_all(file.number(), counted.counts.data(),
-                  counted.counts.size() * sizeof counted.counts[0]);
-        session_.profilers.clear();
-        return 0;
-    });
-    std::string killed;
-    const bool good = exit_status_of(child, &killed) == 0;
-    const std::vector<char> content = content_of(file.number());
-    std::uint64_t length = 0;
-    Counted counted;
-    const bool whole = good && content.size() >= sizeof length;
-    if (whole) std::memcpy(&length, content.data(), sizeof length);
-    if (!whole || length > content.size() - sizeof length) {
-        counted.problem =
-            fmt::format("interval {} could not be replayed{}{}",
-                        trace_.points()[point.number].number, killed.empty() ? "" : ": ", killed);
-        return counted;
+    for (const Point& point : points_) {
+        replay(point);
+        ++done;
+        progress.update();
     }
-    counted.problem.assign(content.data() + sizeof length, length);
-    const char* const numbers = content.data() + sizeof length + length;
-    const std::size_t bytes = content.size() - sizeof length - length;
-    counted.counts.resize(bytes / sizeof counted.counts[0]);
-    std::memcpy(counted.counts.data(), numbers, counted.counts.size() * sizeof counted.counts[0]);
-    return counted;
+    return good_;
 }
 
-// In this process, which writes the sum.
-bool PointReplay::replay_last(const std::vector<Counted>& others,
-                              const std::optional<Ending>& ending) {
-    std::string problem;
-    for (const Counted& other : others)
-        if (problem.empty()) problem = other.problem;
-    Collection::Outcome outcome;
-    collect(points_.back(), image_, [&](Collection& collection, const std::string& own) {
-        if (problem.empty()) problem = own;
-        if (problem.empty() && points_.size() < trace_.points().size() && settings_.weights)
-            collection.incomplete(
-                fmt::format("{} of {} simulation points were recorded as a whole, and stand for "
-                            "the others",
-                            points_.size(), trace_.points().size()));
-        if (!problem.empty()) {
-            log::problem(problem);
-            collection.incomplete(problem);
-        }
-        for (const Counted& other : others) collection.add_before_writing(other.counts);
-        outcome = collection.finish(ending);
-    });
-    return problem.empty() && !outcome.failed && !outcome.lost;
-}
+}  // namespace
 
-bool PointReplay::execute(const std::optional<Ending>& ending) {
-    std::vector<Counted> others;
-    for (std::size_t i = 0; i + 1 < points_.size(); ++i) {
-        others.push_back(replay_in_child(points_[i]));
-        if (others.back().problem.empty() || !others.back().counts.empty()) continue;
-        log::problem(others.back().problem);
-        return false;
-    }
-    return replay_last(others, ending);
+bool replay_points(const CoreSettings& settings, const replay::ImageTrace& trace,
+                   const Image& image, const std::shared_ptr<const ProfileLog>& profiles) {
+    return PointReplay(settings, trace, image, profiles).execute();
 }
 
 }  // namespace assay::collector

@@ -87,11 +87,7 @@ void Replay::replay_simulation_points(ReplayedPoint& point) const {
     point.status = exit_status_of(start_in_child(point.log, [&] {
         const Image image = image_of(first_, 0);
         log::set_quiet(point.settings.quiet);
-        set_points(point.settings, first_);
-        Session session(point.settings, image.command, point.profiles);
-        const bool good =
-            PointReplay(session, point.settings, first_, image).execute(ending_of(first_));
-        session.profilers.clear();
+        const bool good = replay_points(point.settings, first_, image, point.profiles);
         return good ? 0 : kExitFailure;
     }));
 }

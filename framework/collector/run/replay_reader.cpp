@@ -122,7 +122,7 @@ std::optional<Ending> ending_of(const replay::ImageTrace& trace) {
     return Ending{trace.end()->exit_status, trace.end()->signal};
 }
 
-int exit_status_of(pid_t child, std::string* killed) {
+int exit_status_of(pid_t child) {
     int status = 0;
     pid_t ended = 0;
     do ended = waitpid(child, &status, 0);
@@ -132,10 +132,7 @@ int exit_status_of(pid_t child, std::string* killed) {
         ended < 0 ? fmt::format("a process of the replay has disappeared: {}", system_reason(errno))
                   : fmt::format("process {} of the replay was ended by signal {} ({})", ended,
                                 WTERMSIG(status), strsignal(WTERMSIG(status)));
-    if (killed)
-        *killed = how;
-    else
-        log::problem(how + "; its results are missing: run the replay again");
+    log::problem(how + "; its results are missing: run the replay again");
     return kExitFailure;
 }
 

@@ -24,7 +24,7 @@ namespace assay::collector {
 pid_t start_in_child(int log, const std::function<int()>& work);
 // Waits for its end, or for that of any child. Its exit status; kExitFailure if it was killed.
 constexpr pid_t kAnyChild = -1;
-int exit_status_of(pid_t child, std::string* killed = nullptr);
+int exit_status_of(pid_t child);
 
 // How the image's process has ended; none if that is not known, as of a child that was killed.
 std::optional<Ending> ending_of(const replay::ImageTrace& trace);

@@ -28,6 +28,18 @@ struct Profile;
 
 class Results {
   public:
+    struct Counts {
+        explicit Counts(std::size_t columns) : samples(columns) {}
+        SampleDatabase samples;
+        ContextCounts contexts;
+        ContextCounts objects;  // by number of the object instead of the context
+        ContextCounts threads;  // by ThreadContexts::number()
+        Hotlists hotlists;
+        // By row of the samples and column: what is of a context, or of none, as the profiler has
+        // told. Only with --contexts; likewise of an object, and of a thread.
+        std::vector<std::uint64_t> told, told_object, told_thread;
+    };
+
     // Both must live longer.
     Results(Session& session, const Image& image)
         : session_(session), image_(image), counts_(session.columns.size()) {}
@@ -42,11 +54,10 @@ class Results {
               const ContextTree& contexts);
     // Makes what was counted in bursts estimates of the whole run.
     void scale(const Sampling& sampling);
-    // With simulation points: what has been counted, as numbers, and adds that of another process
-    // with the same profilers. Nothing but what add_counts() takes may be given to it: false if it
-    // is something else.
-    std::vector<std::uint64_t> counts() const;
-    bool add_counts(std::span<const std::uint64_t> counts);
+    // With simulation points: what has been counted of one, and adds that of another, of a session
+    // with the same profilers. Without contexts, objects and threads.
+    Counts take_counts() { return std::move(counts_); }
+    void add(const Counts& other);
 
     // What the files and summaries say of the run.
     struct Origin {
@@ -85,18 +96,6 @@ class Results {
     std::vector<Total> file_totals() const;
 
   private:
-    struct Counts {
-        explicit Counts(std::size_t columns) : samples(columns) {}
-        SampleDatabase samples;
-        ContextCounts contexts;
-        ContextCounts objects;  // by number of the object instead of the context
-        ContextCounts threads;  // by ThreadContexts::number()
-        Hotlists hotlists;
-        // By row of the samples and column: what is of a context, or of none, as the profiler has
-        // told. Only with --contexts; likewise of an object, and of a thread.
-        std::vector<std::uint64_t> told, told_object, told_thread;
-    };
-
     void add(Counts& counts, std::size_t profiler, const SampleDatabase::Key& key,
              const vsample_t& sample, const ContextTree& contexts) const;
     void add_told(std::vector<std::uint64_t>& told, std::uint32_t row, std::size_t column,
@@ -121,8 +120,6 @@ class Results {
     std::vector<std::uint64_t> totals(std::size_t profiler) const;
     bool has_points() const { return session_.settings.regions.points != 0; }
     std::string totals_of_points() const;
-    bool add_row(std::span<const std::uint64_t>& left);
-    bool add_hotlist(std::span<const std::uint64_t>& left);
 
     Session& session_;
     const Image& image_;
