@@ -261,7 +261,7 @@ void Collection::collect() {
         const bool ended = lifeline_.ended();
         look_at_others();
         const bool busy = take_buffers();
-        prepare_positions();
+        open_debug_information();
         progress.update();
         if (busy) continue;
         if (ended) break;
@@ -333,17 +333,13 @@ void Collection::problem(const std::string& what) const {
     log::problem(image_.of_first_process ? what : fmt::format("{}: {}", image_.program, what));
 }
 
-// The debug information of what has been mapped is opened while the program runs. Positions are
-// found in advance for the first image only: the supervisor's collectors know what earlier ones
-// have executed, which is less than they have translated.
-void Collection::prepare_positions() {
+// The debug information of what has been mapped is opened while the program runs.
+void Collection::open_debug_information() {
     if (session_.columns.size() == 0) return;
     if (feed_.sampling().is_point() && !image_.of_first_process) return;  // nothing is written
     const std::vector<Mapping>& mappings = feed_.reader().addresses().mappings();
     for (; opened_ < mappings.size(); ++opened_)
         session_.symbolizer.prepare(*mappings[opened_].path);
-    if (image_.of_first_process && image_.number == 1)
-        early_positions_.prepare(feed_.reader().code(), feed_.reader().addresses());
 }
 
 void Collection::wait(std::uint32_t bell, std::chrono::milliseconds at_most) {
@@ -475,9 +471,6 @@ void Collection::finish_profilers() {
     for (HostedProfiler* profiler : hosted_)
         if (profiler) profiler->begin_finish(session_.time());
     feed_.end();
-    if (session_.columns.size() > 0 && image_.of_first_process && image_.number == 1)
-        early_positions_.prepare_rest(feed_.reader().code(), feed_.reader().addresses(),
-                                      feed_.executions());
     if (feed_.sampling().wanted() && !feed_.sampling().is_point()) check_bursts();
     feed_.finish();
     for (HostedProfiler* profiler : hosted_) {

@@ -5,7 +5,6 @@
 #include "framework/collector/launch/child.h"
 #include "framework/collector/launch/lifeline.h"
 #include "framework/collector/profilers/feed.h"
-#include "framework/collector/results/early_positions.h"
 #include "framework/collector/run/image_recorder.h"
 #include "framework/collector/run/output_files.h"
 #include "framework/collector/run/results.h"
@@ -94,7 +93,7 @@ class Collection {
     void check_points();
     void check_recorded_bursts();
     void look_at_totals();
-    void prepare_positions();
+    void open_debug_information();
     void wait(std::uint32_t bell, std::chrono::milliseconds at_most);
     void damaged(const std::string& how);
     void check_counts();
@@ -127,9 +126,8 @@ class Collection {
     std::optional<ImageRecorder> recorder_;
     std::uint64_t missing_warm_up_ = 0;  // what is wanted where the trace has less; 0: it has that
     std::size_t opened_ = 0;             // mappings
-    EarlyPositions early_positions_{session_.symbolizer};
-    bool damaged_ = false;    // the trace, or its counts
-    std::string incomplete_;  // why the profile is
+    bool damaged_ = false;               // the trace, or its counts
+    std::string incomplete_;             // why the profile is
     Outcome outcome_;
 };
 
