@@ -362,7 +362,7 @@ class SimPoint(Files):
         for option in ("--bic-threshold=nan", "--coverage=nan"):
             told = self.simpoint(option, file)
             self.assertEqual(told.returncode, 125)
-            self.assertIn("\"nan\" is not a number from 0 to 1", told.stderr)
+            self.assertIn('"nan" is not a number from 0 to 1', told.stderr)
 
     def test_other_files_are_refused(self):
         file = self.folder / "bb"
