@@ -153,7 +153,7 @@ class Sandboxes(unittest.TestCase):
                         "/bin/sh", "-c", self.SCRIPT])
         enough = limited(32)
         self.assertEqual((enough.returncode, enough.stderr), (3, ""))
-        self.check_refused(limited(5), "ulimit -u")
+        self.check_refused(limited(3), "ulimit -u")
 
     def check_refused(self, result, *words):
         self.assertEqual(result.returncode, 125, result.stderr)
