@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
 #include <system_error>
 
@@ -187,6 +188,11 @@ std::string expand_file_name(std::string_view pattern, int pid, std::string_view
 
 std::string system_reason(int error_number) {
     return std::error_code(error_number, std::generic_category()).message();
+}
+
+std::string reason_of_no_process(int error_number) {
+    if (error_number != EAGAIN) return system_reason(error_number);
+    return "raise the limit of processes (ulimit -u, --pids-limit of a container)";
 }
 
 }  // namespace assay

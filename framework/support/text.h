@@ -33,5 +33,7 @@ std::string expand_file_name(std::string_view pattern, int pid, std::string_view
 
 // The system's words for an errno value.
 std::string system_reason(int error_number);
+// Why no process or thread could be started, with the remedy where a limit is the reason.
+std::string reason_of_no_process(int error_number);
 
 }  // namespace assay

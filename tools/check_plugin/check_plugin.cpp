@@ -253,7 +253,8 @@ void run_apart(std::string_view situation, const std::function<void(Report&)>& c
         throw Error(fmt::format("cannot make a pipe: {}", system_reason(errno)));
     std::fflush(nullptr);
     const pid_t child = fork();
-    if (child < 0) throw Error(fmt::format("cannot start a process: {}", system_reason(errno)));
+    if (child < 0)
+        throw Error(fmt::format("cannot start a process: {}", reason_of_no_process(errno)));
     if (child == 0) {
         close(ends[0]);
         Report report(ends[1], current.text());

@@ -4,6 +4,7 @@
 #include "framework/support/error.h"
 #include "framework/support/large_stack.h"
 #include "framework/support/log.h"
+#include "framework/support/text.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/run.h"
 #include "tools/output/output.h"
@@ -72,9 +73,9 @@ int run_command(int argc, char** argv) {
         return e.exit_status();
     } catch (const std::system_error& e) {
         const bool by_limit = e.code() == std::errc::resource_unavailable_try_again;
-        assay::log::problem(by_limit ? "cannot start a thread: raise the limit of processes "
-                                       "(ulimit -u, --pids-limit of a container)"
-                                     : fmt::format("unexpected: {}", e.what()));
+        assay::log::problem(by_limit
+                                ? "cannot start a thread: " + assay::reason_of_no_process(EAGAIN)
+                                : fmt::format("unexpected: {}", e.what()));
         return assay::kExitFailure;
     } catch (const std::exception& e) {
         assay::log::problem(fmt::format("unexpected: {}", e.what()));

@@ -81,7 +81,8 @@ PointRun::PointRun(const Plan& plan, const Folder& folder, std::span<const std::
     }
     const pid_t parent = getpid();
     pid_ = fork();
-    if (pid_ < 0) throw Error(fmt::format("cannot start a process: {}", system_reason(errno)));
+    if (pid_ < 0)
+        throw Error(fmt::format("cannot start a process: {}", reason_of_no_process(errno)));
     if (pid_ == 0) {
         begin_child(parent);
         if (plan.is_of_trace()) replay(plan.program().front());

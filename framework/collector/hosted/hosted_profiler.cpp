@@ -99,7 +99,7 @@ void HostedProfiler::start_process() {
     }
     if (pid_ < 0)
         throw Error(fmt::format("cannot start a process for the profiler {}: {}", path(),
-                                system_reason(errno)));
+                                reason_of_no_process(errno)));
     replace(0, pid_);
     if (const int signal = last_signal; signal != 0) kill(pid_, signal);
     channel_ = std::move(ends.near);

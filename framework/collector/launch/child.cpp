@@ -152,7 +152,7 @@ Child::Child(const Settings& settings) : signals_(std::make_unique<Signals>()) {
     start_fd_ = pipe_ends[1];
     if (pid_ > 0) return;
     close(start_fd_);
-    throw Error(fmt::format("cannot start a process: {}", system_reason(error)));
+    throw Error(fmt::format("cannot start a process: {}", reason_of_no_process(error)));
 }
 
 Child::~Child() {

@@ -345,7 +345,9 @@ void Supervisor::start(const Work& work) {
         fail("create a socket for the program's children");
     std::fflush(nullptr);  // what waits there is this process's to write
     pid_ = fork();
-    if (pid_ < 0) fail("start a process for the program's children");
+    if (pid_ < 0)
+        throw Error(fmt::format("cannot start a process for the program's children: {}",
+                                reason_of_no_process(errno)));
     if (pid_ == 0) {
         for (const int descriptor : {link[0], collectors[0]}) close(descriptor);
         close_driver_end();

@@ -96,7 +96,8 @@ int read_image(const ReplayReader::Source& source, const ReplayReader::Point& po
 pid_t start_in_child(int log, const std::function<int()>& work) {
     std::fflush(nullptr);  // what waits there is this process's to write
     const pid_t parent = getpid(), child = fork();
-    if (child < 0) throw Error(fmt::format("cannot start a process: {}", system_reason(errno)));
+    if (child < 0)
+        throw Error(fmt::format("cannot start a process: {}", reason_of_no_process(errno)));
     if (child > 0) return child;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(kExitFailure);
