@@ -160,6 +160,7 @@ void StackLines::follow_jumps(const Context& context) {
             if (steps == from.size()) break;
             shown = from[shown];
         }
+        if (shown.ends_with(kStub)) continue;  // and it is not known what leads to that
         // Functions that jump to one another in a circle have been entered by another way.
         std::string_view above = shown;
         for (std::size_t steps = 0; from.contains(above) && steps <= from.size(); ++steps)
