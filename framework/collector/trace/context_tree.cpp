@@ -2,7 +2,7 @@
 
 namespace assay::collector {
 
-// For trace::context_of_call().
+// For trace::recursion_of_call().
 struct ContextTree::Path {
     const ContextTree& tree;
     std::uint64_t entry(std::uint32_t context) const { return tree.contexts_[context].function; }
@@ -38,12 +38,14 @@ std::uint32_t ContextTree::destination(std::uint32_t parent, std::uint64_t call,
     const auto own = static_cast<std::uint32_t>(contexts_.size());
     trace::Recursion recursion = trace::first_call(own, call, parent);
     if (!(flags & TRACE_CONTEXT_SIGNAL)) {
-        recursion = trace::recursion_of_call(Path{*this}, parent, function, most_within_, own);
-        if (recursion.within >= most_within_) {
-            const auto [known, is_new] =
-                by_set_.try_emplace(trace::key_by_set(function, recursion), own);
-            if (!is_new && recursion.within > most_within_) return known->second;
+        const trace::Call found =
+            trace::recursion_of_call(Path{*this}, parent, function, most_within_, own, recursive_);
+        if (found.context != trace::kNoContext) return found.context;
+        if (found.key_by_set != 0) {
+            const auto [known, is_new] = by_set_.try_emplace(found.key_by_set, own);
+            if (!is_new && found.recursion.within > most_within_) return known->second;
         }
+        recursion = found.recursion;
     }
     contexts_.push_back({call, function, parent, flags});
     recursions_.push_back(recursion);

@@ -72,7 +72,8 @@ class ContextTree {
     std::uint32_t most_within_ = 1;
     std::vector<trace_context_t> contexts_;
     std::vector<trace::Recursion> recursions_;  // by number
-    // By trace::key_by_set(): the first one.
+    trace::RecursiveFunctions recursive_{};
+    // By trace::Call::key_by_set.
     std::unordered_map<std::uint64_t, std::uint32_t> by_set_;
     std::vector<Edge> edges_;
     std::vector<std::uint32_t> slots_;  // edges by hash: open addressing, a power of two

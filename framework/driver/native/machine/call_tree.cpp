@@ -94,6 +94,7 @@ IN_TRANSLATED_CODE void CallTree::begin_thread() {
         known_used_ = 0;
         known_ = allocate<Known>(known_size_);
         populated_ = 0;
+        recursive_.clear();
         for (Found& found : found_) found.parent = nullptr;
         new_node({.entry = 0,
                   .site = 0,
@@ -164,7 +165,7 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::new_node(const Node& node) {
     return made;
 }
 
-// The functions on the way to a node, for trace::context_of_call().
+// The functions on the way to a node, for trace::recursion_of_call().
 struct CallTree::Path {
     const CallTree& tree;
     PART_OF_THESE uint64_t entry(uint32_t frame) const { return tree.node_at(frame)->entry; }
@@ -197,14 +198,13 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::find_or_make(Node* parent, Node::Ki
     const uint32_t number = parent->number;
     if (Node* const node = known(key, number)) return node;
     const uint32_t made = nodes_->count;
-    trace::Recursion recursion = trace::first_call(made, site, parent->number);
-    Node* node = nullptr;
-    uint64_t by_set = 0;
-    if (kind == Node::kCall) {
-        recursion = trace::recursion_of_call(Path{*this}, parent->frame, target, recursion_, made);
-        by_set = trace::key_by_set(target, recursion);
-        if (recursion.within > recursion_) node = known(by_set, kBySet);
-    }
+    trace::Call call = {trace::first_call(made, site, parent->number), trace::kNoContext, 0};
+    if (kind == Node::kCall)
+        call = trace::recursion_of_call(Path{*this}, parent->frame, target, recursion_, made,
+                                        recursive_);
+    Node* const by_set = call.key_by_set != 0 ? known(call.key_by_set, kBySet) : nullptr;
+    Node* node = call.recursion.within > recursion_ ? by_set : nullptr;
+    if (call.context != trace::kNoContext) node = node_at(call.context);
     if (node != nullptr) {
         node = in_range(node, target);
     } else if (made < most_nodes_ - kBeyond) {
@@ -217,10 +217,8 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::find_or_make(Node* parent, Node::Ki
                          .frame = jumps ? number : made,
                          .kind = kind,
                          .beyond = parent->beyond,
-                         .recursion = recursion});
-        if (kind == Node::kCall && recursion.within >= recursion_ &&
-            known(by_set, kBySet) == nullptr)
-            remember(by_set, kBySet, node);
+                         .recursion = call.recursion});
+        if (call.key_by_set != 0 && by_set == nullptr) remember(call.key_by_set, kBySet, node);
     } else {
         return beyond(target);
     }

@@ -128,6 +128,7 @@ class CallTree {
     };
     Found found_[kFoundLately];
     std::uint64_t populated_;  // up to here, nodes have memory
+    trace::RecursiveFunctions recursive_;
     // By `high`.
     Stack* stacks_;
     std::uint32_t stack_count_, stack_room_, present_;
