@@ -1,6 +1,7 @@
 #include "framework/collector/results/profile_stacks.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace assay::collector {
 
@@ -17,6 +18,48 @@ bool is_of(std::string_view function, std::string_view entered) {
     if (!function.starts_with(entered)) return false;
     const std::string_view rest = function.substr(entered.size());
     return rest.empty() || rest.starts_with('.') || rest.starts_with(" [clone ");
+}
+
+// By node of a graph that is entered at node 0: the innermost node that is on every way to it.
+// `sources` are the nodes that lead to a node. Node 0 is taken to lead where no other one does.
+// The algorithm is that of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm", 2001).
+std::vector<std::size_t> immediate_dominators(
+    const std::vector<std::vector<std::size_t>>& sources) {
+    const std::size_t nodes = sources.size();
+    std::vector<std::vector<std::size_t>> targets(nodes);
+    for (std::size_t to = 1; to < nodes; ++to) {
+        for (const std::size_t from : sources[to]) targets[from].push_back(to);
+        if (sources[to].empty()) targets[0].push_back(to);
+    }
+    std::vector<std::size_t> order{0}, position(nodes, nodes);  // breadth first
+    position[0] = 0;
+    for (std::size_t next = 0; next < order.size(); ++next) {
+        for (const std::size_t to : targets[order[next]]) {
+            if (position[to] != nodes) continue;
+            position[to] = order.size();
+            order.push_back(to);
+        }
+    }
+    std::vector<std::size_t> above(nodes);
+    for (const std::size_t node : order) above[node] = nodes;  // not known yet
+    above[0] = 0;
+    for (bool changes = true; std::exchange(changes, false);) {
+        for (const std::size_t to : std::span(order).subspan(1)) {
+            std::size_t common = sources[to].empty() ? 0 : nodes;
+            for (std::size_t from : sources[to]) {
+                if (position[from] == nodes || above[from] == nodes) continue;
+                while (common != nodes && common != from) {
+                    if (position[common] > position[from])
+                        common = above[common];
+                    else
+                        from = above[from];
+                }
+                common = from;
+            }
+            changes |= std::exchange(above[to], common) != common;
+        }
+    }
+    return above;
 }
 
 }  // namespace
@@ -103,70 +146,49 @@ void StackLines::resolve(const FramesOf& frames_of, const Jumps& jumps) {
     }
 }
 
-// A function is shown below the only one of the context that has jumped to it directly; if there is
-// none, below the only one with an indirect jump. A stub is not in the way of what it leads to.
-// Otherwise it is not known which function has jumped there: no function counts too much.
+// A function is shown below the innermost one that the context cannot have reached it without: its
+// immediate dominator in the graph of jumps. So no function counts too much. The jumps to a
+// function are those that lead there directly in any context; if there are none, all indirect ones.
+// A stub is not in the way of what it leads to.
 void StackLines::follow_jumps(const Context& context) {
     const FramesOf& frames_of = *frames_of_;
-    const Jumps& jumps = *jumps_;
     const std::string_view entered = entries_[context.number].line.function;
     const std::string_view called = frames_of(context.function).back().function;
-    std::vector<std::string_view>
-        functions;  // that are the one entered or parts of it; then others
-    std::set<std::string_view> others;
+    std::set<std::string_view> parts, others;  // of the function entered, and functions jumped to
     for (std::size_t i = context.first_counts; i < context.end_counts; ++i) {
         if (counted_[i].whole || !has_counts(counted_[i].row, false)) continue;
         const std::string_view function = frames_of(counted_[i].place).back().function;
         if (function == called && function != entered) continue;  // the stub
         if (function.starts_with(kResolver)) continue;
-        if (!is_of(function, entered))
-            others.insert(function);
-        else if (std::find(functions.begin(), functions.end(), function) == functions.end())
-            functions.push_back(function);
+        (is_of(function, entered) ? parts : others).insert(function);
     }
     if (others.empty()) return;
-    const std::size_t own = functions.size();
+    std::vector<std::string_view> functions{entered};
     functions.insert(functions.end(), others.begin(), others.end());
-    const auto only = [&](std::string_view to, const auto& leads) {
-        std::string_view found;
-        for (const std::string_view from : functions) {
-            if (from == to || !leads(from)) continue;
-            if (!found.empty()) return std::string_view();
-            found = from;
-        }
-        return found;
+    std::vector<std::vector<std::size_t>> sources(functions.size());
+    const auto add_sources = [&](std::size_t to, const auto& leads) {
+        if (std::any_of(parts.begin(), parts.end(), leads)) sources[to].push_back(0);
+        for (std::size_t from = 1; from < functions.size(); ++from)
+            if (from != to && leads(functions[from])) sources[to].push_back(from);
     };
-    std::map<std::string_view, std::string_view>
-        from;  // by function, the one that has jumped there
-    for (std::size_t i = own; i < functions.size(); ++i) {
-        const std::string_view to = functions[i];
-        bool direct = false;
-        std::string_view source = only(to, [&](std::string_view function) {
-            const bool leads = function.ends_with(kStub)
-                                   ? function.substr(0, function.size() - kStub.size()) == to
-                                   : jumps.contains({function, to});
-            direct |= leads;
-            return leads;
+    for (std::size_t to = 1; to < functions.size(); ++to) {
+        add_sources(to, [&](std::string_view from) {
+            return from.ends_with(kStub)
+                       ? from.substr(0, from.size() - kStub.size()) == functions[to]
+                       : jumps_->contains({from, functions[to]});
         });
-        if (!direct)
-            source = only(to, [&](std::string_view function) {
-                return !function.ends_with(kStub) && jumps.contains({function, {}});
-            });
-        if (!source.empty()) from[to] = source;
+        if (!sources[to].empty()) continue;
+        add_sources(to, [&](std::string_view from) {
+            return !from.ends_with(kStub) && jumps_->contains({from, {}});
+        });
     }
-    for (const auto& [to, source] : from) {
-        std::string_view shown = source;
-        for (std::size_t steps = 0; shown.ends_with(kStub) && from.contains(shown); ++steps) {
-            if (steps == from.size()) break;
-            shown = from[shown];
-        }
-        if (shown.ends_with(kStub)) continue;  // and it is not known what leads to that
-        // Functions that jump to one another in a circle have been entered by another way.
-        std::string_view above = shown;
-        for (std::size_t steps = 0; from.contains(above) && steps <= from.size(); ++steps)
-            above = from[above];
-        if (from.contains(above)) continue;
-        jumped_from_[{context.number, to}] = is_of(shown, entered) ? entered : shown;
+    const std::vector<std::size_t> above = immediate_dominators(sources);
+    for (std::size_t to = 1; to < functions.size(); ++to) {
+        std::size_t from = above[to];
+        while (from != 0 && functions[from].ends_with(kStub)) from = above[from];
+        const bool is_known = from != 0 || (!parts.empty() && !sources[to].empty());
+        entries_[context.number].others.push_back(
+            {functions[to], is_known ? functions[from] : std::string_view()});
     }
 }
 
@@ -210,27 +232,27 @@ std::uint32_t StackLines::line_of(std::uint32_t context) {
 // leads to one of several functions, and for the first time to the dynamic linker.
 std::uint32_t StackLines::line_of(std::uint32_t context, std::string_view function) {
     if (context == 0) {
-        const auto [root, is_new] = others_.try_emplace({0, function}, 0);
-        if (is_new) root->second = add_line({0, events::StackKind::kJumped, {}, 0, function});
-        return root->second;
+        std::uint32_t& root = roots_[function];
+        if (root == 0) root = add_line({0, events::StackKind::kJumped, {}, 0, function});
+        return root;
     }
-    const Entry& entry = entries_[context];
+    Entry& entry = entries_[context];
     if (is_of(function, entry.line.function)) return line_of(context);
-    const auto known = others_.find({context, function});
-    if (known != others_.end()) return known->second;
     if (!entry.follows_jumps) {
-        entries_[context].follows_jumps = true;
+        entry.follows_jumps = true;
         follow_jumps(*entry.context);
     }
+    std::size_t other = 0;
+    while (other < entry.others.size() && entry.others[other].function != function) ++other;
+    if (other == entry.others.size()) entry.others.push_back({function, {}});
+    if (entry.others[other].line != 0) return entry.others[other].line;
     Line line = entry.line;
-    const auto from = jumped_from_.find({context, function});
-    if (from != jumped_from_.end())
-        line = {line_of(context, from->second), events::StackKind::kJumped, {}, 0, {}};
+    if (!entry.others[other].from.empty())
+        line = {line_of(context, entry.others[other].from), events::StackKind::kJumped, {}, 0, {}};
     else if (!entry.through_stub)
         line = {line_of(context), events::StackKind::kJumped, {}, 0, {}};
     line.function = function;
-    const std::uint32_t number = add_line(line);
-    return others_[{context, function}] = number;
+    return entry.others[other].line = add_line(line);
 }
 
 std::uint32_t StackLines::innermost(std::uint32_t context, std::span<const symbols::Frame> frames) {

@@ -71,13 +71,20 @@ class StackLines {
         std::uint32_t call_line;
         std::string_view function;
     };
+    // A function that was executed in a context of another one.
+    struct Other {
+        std::string_view function;
+        std::string_view from;   // the function that has jumped there, if it is known
+        std::uint32_t line = 0;  // its number in the file; 0 as long as it has none
+    };
     // A context's function, if it has been called directly or through a stub.
     struct Entry {
         Line line;
         bool through_stub;
         std::uint32_t number;  // of the line in the file; 0 as long as it has none
         const Context* context = nullptr;
-        bool follows_jumps = false;  // jumped_from_ has what is known of the context
+        bool follows_jumps = false;  // `others` has what is known of the context
+        std::vector<Other> others;
     };
 
     bool counts_calls(std::size_t event) const {
@@ -114,10 +121,7 @@ class StackLines {
     std::vector<Line> lines_;  // by their number in the file, from 1
     std::vector<std::uint64_t> counts_;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::string_view>, std::uint32_t> inlined_;
-    std::map<std::pair<std::uint32_t, std::string_view>, std::uint32_t> others_;  // line_of()
-    // By context and function that was jumped to: the function that has jumped there, if it is
-    // known.
-    std::map<std::pair<std::uint32_t, std::string_view>, std::string_view> jumped_from_;
+    std::map<std::string_view, std::uint32_t> roots_;  // by function: outside of all calls
 };
 
 }  // namespace assay::collector
