@@ -26,8 +26,8 @@ constexpr std::uint32_t kAllRecursion = UINT32_MAX;  // `most` without a limit
 // Of a context.
 struct Recursion {
     std::uint32_t within;  // so many calls of its function are on the path, with its own
-    // The innermost context on the path, itself included, whose function is not on the path before;
-    // or the root; or a handler.
+    // The innermost context on the path, without itself, whose function is not on the path before:
+    // one with `within` 1; or the root; or a handler.
     std::uint32_t opener;
     std::uint64_t functions;  // a hash of the set of functions on the path
 };
@@ -40,9 +40,9 @@ struct Recursion {
 }
 
 // Of a context that is the first of its function on the path; of a handler's.
-[[gnu::always_inline]] inline Recursion first_call(std::uint32_t own, std::uint64_t functions,
+[[gnu::always_inline]] inline Recursion first_call(std::uint32_t opener, std::uint64_t functions,
                                                    std::uint64_t function) {
-    return {1, own, functions + mixed(function + 1)};
+    return {1, opener, functions + mixed(function + 1)};
 }
 
 // Functions whose recursion has come back with other functions on the path. It may seem to have
@@ -82,27 +82,26 @@ struct Call {
 };
 constexpr std::uint32_t kNoContext = UINT32_MAX;
 
-// Of a call of `function` in `caller`; a new context would have the number `own`. `Tree` has
-// contexts by number: entry(), caller() (that it is called in), ends_path() (true of the root and
-// of handlers) and recursion().
+// Of a call of `function` in `caller`. `Tree` has contexts by number: entry(), caller() (that it is
+// called in), ends_path() (true of the root and of handlers) and recursion().
 template <typename Tree>
 [[gnu::always_inline]] inline Call recursion_of_call(const Tree& tree, std::uint32_t caller,
                                                      std::uint64_t function, std::uint32_t most,
-                                                     std::uint32_t own,
                                                      RecursiveFunctions& recursive) {
     const Recursion above = tree.recursion(caller);
-    const Recursion first = first_call(own, above.functions, function);
+    const std::uint32_t opener_above = above.within == 1 ? caller : above.opener;
+    const Recursion first = first_call(opener_above, above.functions, function);
     if (most == kAllRecursion) return {first, kNoContext, 0};
     const bool has_key = recursive.contains(function);
-    for (std::uint32_t opener = above.opener; tree.entry(opener) != function;) {
+    for (std::uint32_t opener = opener_above; tree.entry(opener) != function;) {
         if (tree.ends_path(opener))
             return {first, kNoContext, most == 1 && has_key ? key_by_set(function, first) : 0};
-        opener = tree.recursion(tree.caller(opener)).opener;
+        opener = tree.recursion(opener).opener;
     }
     std::uint32_t innermost = caller;
     while (tree.entry(innermost) != function) innermost = tree.caller(innermost);
     const Recursion earlier = tree.recursion(innermost);
-    const Recursion recursion = {earlier.within + 1, above.opener, above.functions};
+    const Recursion recursion = {earlier.within + 1, opener_above, above.functions};
     if (earlier.within >= most && earlier.functions == above.functions)
         return {recursion, innermost, 0};
     if (earlier.within >= most) recursive.add(function);

@@ -126,21 +126,24 @@ std::vector<ObjectPlace> StackLines::places() const {
 
 void StackLines::resolve(const FramesOf& frames_of, const Jumps& jumps) {
     entries_.resize(profile_.contexts.size());
-    frames_of_ = &frames_of;
-    jumps_ = &jumps;
-    for (const Context& context : contexts_) entries_[context.number].context = &context;
     for (std::size_t i = 0; i < root_counts_; ++i)
         add_counts(innermost(0, frames_of(counted_[i].place)), counted_[i].row, false);
+    std::vector<std::span<const symbols::Frame>> frames;  // by counts of a context
     for (const Context& context : contexts_) {
-        enter(context, frames_of(context.call), frames_of(context.function));
+        const std::span<const symbols::Frame> function = frames_of(context.function);
+        enter(context, frames_of(context.call), function);
+        frames.clear();
+        for (std::size_t i = context.first_counts; i < context.end_counts; ++i)
+            frames.push_back(counted_[i].whole ? function : frames_of(counted_[i].place));
+        follow_jumps(context, function.back().function, frames, jumps);
         for (std::size_t i = context.first_counts; i < context.end_counts; ++i) {
             const Counted& counted = counted_[i];
             if (has_counts(counted.row, true))
                 add_counts(line_of(context.number), counted.row, true);
             if (!has_counts(counted.row, false)) continue;
-            const std::uint32_t line = counted.whole
-                                           ? line_of(context.number)
-                                           : innermost(context.number, frames_of(counted.place));
+            const std::uint32_t line =
+                counted.whole ? line_of(context.number)
+                              : innermost(context.number, frames[i - context.first_counts]);
             add_counts(line, counted.row, false);
         }
     }
@@ -150,14 +153,17 @@ void StackLines::resolve(const FramesOf& frames_of, const Jumps& jumps) {
 // immediate dominator in the graph of jumps. So no function counts too much. The jumps to a
 // function are those that lead there directly in any context; if there are none, all indirect ones.
 // A stub is not in the way of what it leads to.
-void StackLines::follow_jumps(const Context& context) {
-    const FramesOf& frames_of = *frames_of_;
+void StackLines::follow_jumps(const Context& context, std::string_view called,
+                              std::span<const std::span<const symbols::Frame>> frames,
+                              const Jumps& jumps) {
     const std::string_view entered = entries_[context.number].line.function;
-    const std::string_view called = frames_of(context.function).back().function;
+    std::string_view last;
     std::set<std::string_view> parts, others;  // of the function entered, and functions jumped to
     for (std::size_t i = context.first_counts; i < context.end_counts; ++i) {
-        if (counted_[i].whole || !has_counts(counted_[i].row, false)) continue;
-        const std::string_view function = frames_of(counted_[i].place).back().function;
+        const std::string_view function = frames[i - context.first_counts].back().function;
+        if (function.data() == last.data() || counted_[i].whole) continue;
+        if (!has_counts(counted_[i].row, false)) continue;
+        last = function;
         if (function == called && function != entered) continue;  // the stub
         if (function.starts_with(kResolver)) continue;
         (is_of(function, entered) ? parts : others).insert(function);
@@ -175,11 +181,11 @@ void StackLines::follow_jumps(const Context& context) {
         add_sources(to, [&](std::string_view from) {
             return from.ends_with(kStub)
                        ? from.substr(0, from.size() - kStub.size()) == functions[to]
-                       : jumps_->contains({from, functions[to]});
+                       : jumps.contains({from, functions[to]});
         });
         if (!sources[to].empty()) continue;
         add_sources(to, [&](std::string_view from) {
-            return !from.ends_with(kStub) && jumps_->contains({from, {}});
+            return !from.ends_with(kStub) && jumps.contains({from, {}});
         });
     }
     const std::vector<std::size_t> above = immediate_dominators(sources);
@@ -238,10 +244,6 @@ std::uint32_t StackLines::line_of(std::uint32_t context, std::string_view functi
     }
     Entry& entry = entries_[context];
     if (is_of(function, entry.line.function)) return line_of(context);
-    if (!entry.follows_jumps) {
-        entry.follows_jumps = true;
-        follow_jumps(*entry.context);
-    }
     std::size_t other = 0;
     while (other < entry.others.size() && entry.others[other].function != function) ++other;
     if (other == entry.others.size()) entry.others.push_back({function, {}});

@@ -82,8 +82,6 @@ class StackLines {
         Line line;
         bool through_stub;
         std::uint32_t number;  // of the line in the file; 0 as long as it has none
-        const Context* context = nullptr;
-        bool follows_jumps = false;  // `others` has what is known of the context
         std::vector<Other> others;
     };
 
@@ -94,7 +92,9 @@ class StackLines {
     bool has_counts(std::uint32_t row) const {
         return has_counts(row, false) || has_counts(row, true);
     }
-    void follow_jumps(const Context& context);
+    // `frames` are those of the context's counts.
+    void follow_jumps(const Context& context, std::string_view called,
+                      std::span<const std::span<const symbols::Frame>> frames, const Jumps& jumps);
     void enter(const Context& context, std::span<const symbols::Frame> call,
                std::span<const symbols::Frame> function);
     std::uint32_t add_line(const Line& line);
@@ -115,10 +115,7 @@ class StackLines {
     std::vector<Counted> counted_;     // by context and place
     std::vector<Context> contexts_;    // by number
     std::vector<Entry> entries_;       // by context
-    // Of resolve(), while it runs.
-    const FramesOf* frames_of_ = nullptr;
-    const Jumps* jumps_ = nullptr;
-    std::vector<Line> lines_;  // by their number in the file, from 1
+    std::vector<Line> lines_;          // by their number in the file, from 1
     std::vector<std::uint64_t> counts_;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::string_view>, std::uint32_t> inlined_;
     std::map<std::string_view, std::uint32_t> roots_;  // by function: outside of all calls

@@ -36,10 +36,10 @@ std::uint32_t ContextTree::enter(std::uint32_t parent, std::uint64_t call, std::
 std::uint32_t ContextTree::destination(std::uint32_t parent, std::uint64_t call,
                                        std::uint64_t function, std::uint32_t flags) {
     const auto own = static_cast<std::uint32_t>(contexts_.size());
-    trace::Recursion recursion = trace::first_call(own, call, parent);
+    trace::Recursion recursion = trace::first_call(0, call, parent);
     if (!(flags & TRACE_CONTEXT_SIGNAL)) {
         const trace::Call found =
-            trace::recursion_of_call(Path{*this}, parent, function, most_within_, own, recursive_);
+            trace::recursion_of_call(Path{*this}, parent, function, most_within_, recursive_);
         if (found.context != trace::kNoContext) return found.context;
         if (found.key_by_set != 0) {
             const auto [known, is_new] = by_set_.try_emplace(found.key_by_set, own);

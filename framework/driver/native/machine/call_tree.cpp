@@ -198,10 +198,9 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::find_or_make(Node* parent, Node::Ki
     const uint32_t number = parent->number;
     if (Node* const node = known(key, number)) return node;
     const uint32_t made = nodes_->count;
-    trace::Call call = {trace::first_call(made, site, parent->number), trace::kNoContext, 0};
+    trace::Call call = {trace::first_call(0, site, parent->number), trace::kNoContext, 0};
     if (kind == Node::kCall)
-        call = trace::recursion_of_call(Path{*this}, parent->frame, target, recursion_, made,
-                                        recursive_);
+        call = trace::recursion_of_call(Path{*this}, parent->frame, target, recursion_, recursive_);
     Node* const by_set = call.key_by_set != 0 ? known(call.key_by_set, kBySet) : nullptr;
     Node* node = call.recursion.within > recursion_ ? by_set : nullptr;
     if (call.context != trace::kNoContext) node = node_at(call.context);
@@ -239,7 +238,7 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::beyond(uint64_t target) {
                                  .frame = made,
                                  .kind = Node::kCall,
                                  .beyond = 1,
-                                 .recursion = trace::first_call(made, range, made)});
+                                 .recursion = trace::first_call(0, range, made)});
     remember(range, kByRange, node);
     return node;
 }
