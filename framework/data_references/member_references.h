@@ -2,7 +2,6 @@
 // far as debug information and the machine code tell (register_types.h).
 #pragma once
 
-#include "framework/data_references/debug_entries.h"
 #include "framework/data_references/register_types.h"
 #include "framework/data_references/type_tree.h"
 #include "framework/symbols/debug_info.h"

@@ -4,8 +4,8 @@
 // calls that return some.
 #pragma once
 
-#include "framework/data_references/debug_entries.h"
 #include "framework/data_references/function_code.h"
+#include "framework/data_references/type_tree.h"
 #include "framework/data_references/variable_locations.h"
 #include "framework/symbols/data_types.h"
 #include "framework/x86/instruction.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 namespace assay::events {
-
 namespace {
 
 constexpr std::string_view kHexDigits = "0123456789abcdef";

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "framework/events/header.h"
-#include "framework/events/hotlist.h"
-#include "framework/events/line_cutter.h"
+#include "framework/events/lexical.h"
+#include "framework/events/series.h"
 
 #include <array>
 #include <cstdint>

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "framework/events/header.h"
-#include "framework/events/hotlist.h"
+#include "framework/events/series.h"
 
 #include <cstdint>
 #include <memory>

@@ -2,7 +2,7 @@
 // order in which they were finished: the file does not depend on how many threads there are.
 #pragma once
 
-#include "framework/recording/record_encoder.h"
+#include "framework/recording/record_coding.h"
 #include "framework/recording/trace_file_writer.h"
 
 #include <condition_variable>

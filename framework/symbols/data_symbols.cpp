@@ -1,6 +1,6 @@
 #include "framework/symbols/data_symbols.h"
 
-#include "framework/symbols/debug_file.h"
+#include "framework/symbols/debug_image.h"
 #include "framework/symbols/debug_info.h"
 #include "framework/symbols/image_cache.h"
 

@@ -1,6 +1,6 @@
 #include "framework/symbols/debug_info.h"
 
-#include "framework/symbols/debug_file.h"
+#include "framework/symbols/debug_image.h"
 
 #include <exception>
 

@@ -2,7 +2,6 @@
 
 #include "framework/symbols/function_tree.h"
 #include "framework/symbols/line_table.h"
-#include "framework/symbols/unit_map.h"
 
 #include <cstdint>
 #include <unordered_map>

@@ -1,7 +1,7 @@
 #include "framework/symbols/frame_variables.h"
 
 #include "framework/symbols/image_cache.h"
-#include "framework/symbols/variable_type.h"
+#include "framework/symbols/static_variables.h"
 
 #include <dwarf.h>
 

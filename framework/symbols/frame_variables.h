@@ -11,8 +11,8 @@
 #include "framework/symbols/frame_store.h"
 #include "framework/symbols/function_tree.h"
 #include "framework/symbols/interval_map.h"
+#include "framework/symbols/line_table.h"
 #include "framework/symbols/symbolizer.h"
-#include "framework/symbols/unit_map.h"
 
 #include <cstddef>
 #include <cstdint>

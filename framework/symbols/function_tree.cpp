@@ -1,6 +1,6 @@
 #include "framework/symbols/function_tree.h"
 
-#include "framework/symbols/unit_map.h"
+#include "framework/symbols/line_table.h"
 
 #include <dwarf.h>
 

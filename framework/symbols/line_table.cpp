@@ -1,8 +1,10 @@
 #include "framework/symbols/line_table.h"
 
 #include <dwarf.h>
-
 #include <algorithm>
+#include <cstddef>
+#include <map>
+#include <utility>
 
 namespace assay::symbols {
 
@@ -49,6 +51,114 @@ SourcePosition LineTable::position(std::size_t row) const {
     dwarf_lineno(line, &number);
     return {dwarf_linesrc(line, nullptr, nullptr),
             number > 0 ? static_cast<std::uint32_t>(number) : 0};
+}
+
+UnitMap::UnitMap(Dwarf* dwarf, Address code_start, std::optional<std::span<const Address>> wanted)
+    : code_start_(code_start), wanted_(wanted) {
+    read_aranges(dwarf);
+    read_units(dwarf);
+    ranges_.seal();
+    in_aranges_ = {};
+}
+
+void UnitMap::add(Address low, Address high, Dwarf_Off unit) {
+    if (low < code_start_ || (wanted_ && !any_within(*wanted_, low, high))) return;
+    if (units_.empty() || units_.back() != unit) units_.push_back(unit);
+    ranges_.add(low, high, static_cast<std::uint32_t>(units_.size() - 1));
+}
+
+void UnitMap::read_aranges(Dwarf* dwarf) {
+    Dwarf_Aranges* aranges = nullptr;
+    std::size_t count = 0;
+    if (dwarf_getaranges(dwarf, &aranges, &count) != 0) return;
+    for (std::size_t i = 0; i < count; ++i) {
+        Dwarf_Addr start = 0;
+        Dwarf_Word length = 0;
+        Dwarf_Off unit = 0;
+        Dwarf_Arange* arange = dwarf_onearange(aranges, i);
+        if (arange == nullptr || dwarf_getarangeinfo(arange, &start, &length, &unit) != 0) continue;
+        in_aranges_.insert(unit);
+        add(start, start + length, unit);
+    }
+}
+
+// Units that .debug_aranges does not mention: gcc lists all of its units there, clang none. Only
+// the headers of the others are read.
+void UnitMap::read_units(Dwarf* dwarf) {
+    Dwarf_Off next = 0;
+    std::size_t header_bytes = 0;
+    for (Dwarf_Off at = 0;
+         dwarf_nextcu(dwarf, at, &next, &header_bytes, nullptr, nullptr, nullptr) == 0 && next > at;
+         at = next) {
+        Dwarf_Die die;
+        if (in_aranges_.contains(at + header_bytes) ||
+            dwarf_offdie(dwarf, at + header_bytes, &die) == nullptr) {
+            continue;
+        }
+        std::uint8_t type = 0;
+        dwarf_cu_info(die.cu, nullptr, &type, nullptr, nullptr, nullptr, nullptr, nullptr);
+        if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
+        add_ranges(&die);
+    }
+}
+
+void UnitMap::add_ranges(Dwarf_Die* unit) {
+    Dwarf_Addr base = 0, low = 0, high = 0;
+    for (std::ptrdiff_t at = 0; (at = dwarf_ranges(unit, at, &base, &low, &high)) > 0;) {
+        add(low, high, dwarf_dieoffset(unit));
+    }
+}
+
+std::optional<Dwarf_Off> UnitMap::find(Address address) const {
+    const std::uint32_t found = ranges_.find(address);
+    if (found == IntervalMap::kNone) return std::nullopt;
+    return units_[found];
+}
+
+std::vector<UnitAddresses> UnitMap::group(std::span<const Address> addresses) const {
+    std::map<Dwarf_Off, std::vector<std::uint32_t>> groups;
+    const std::vector<std::uint32_t> found = ranges_.find_all(addresses);
+    std::uint32_t last = IntervalMap::kNone;
+    std::vector<std::uint32_t>* group = nullptr;
+    for (std::uint32_t i = 0; i < found.size(); ++i) {
+        if (found[i] == IntervalMap::kNone) continue;
+        if (found[i] != std::exchange(last, found[i]) || group == nullptr)
+            group = &groups[units_[last]];
+        group->push_back(i);
+    }
+    std::vector<UnitAddresses> result;
+    result.reserve(groups.size());
+    for (auto& [unit, indices] : groups) result.push_back({unit, std::move(indices)});
+    return result;
+}
+
+Dwarf_Die split_unit(Dwarf_Die unit) {
+    Dwarf_Die split{};
+    std::uint8_t type = 0;
+    bool is_split =
+        dwarf_cu_info(unit.cu, nullptr, &type, nullptr, &split, nullptr, nullptr, nullptr) == 0 &&
+        type == DW_UT_skeleton && split.addr != nullptr;
+    return is_split ? split : unit;
+}
+
+const char* missing_split_file(Dwarf_Die unit) {
+    Dwarf_Die split{};
+    std::uint8_t type = 0;
+    if (dwarf_cu_info(unit.cu, nullptr, &type, nullptr, &split, nullptr, nullptr, nullptr) != 0 ||
+        type != DW_UT_skeleton || split.addr != nullptr)
+        return nullptr;
+    Dwarf_Attribute attribute;
+    for (const unsigned kind : {DW_AT_dwo_name, DW_AT_GNU_dwo_name})
+        if (dwarf_attr(&unit, kind, &attribute) != nullptr) return dwarf_formstring(&attribute);
+    return nullptr;
+}
+
+std::uint64_t unit_bytes(Dwarf_Die die) {
+    Dwarf_Off start = dwarf_dieoffset(&die) - dwarf_cuoffset(&die), next = 0;
+    std::size_t header_bytes = 0;
+    int status = dwarf_nextcu(dwarf_cu_getdwarf(die.cu), start, &next, &header_bytes, nullptr,
+                              nullptr, nullptr);
+    return status == 0 && next > start ? next - start : 0;
 }
 
 }  // namespace assay::symbols

@@ -8,14 +8,132 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace assay::symbols {
+namespace {
+
+// The slot of the global offset table that the entry at `code` jumps through, or 0. Whatever the
+// flavour of the table, there is one `jmp *disp(%rip)` in an entry, after an optional endbr64
+// and with an optional bnd prefix.
+Address jump_slot(std::span<const unsigned char> code, Address address) {
+    constexpr unsigned char kEndbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    std::size_t at = 0;
+    if (code.size() >= 4 && std::memcmp(code.data(), kEndbr64, 4) == 0) at += 4;
+    if (at < code.size() && code[at] == 0xf2) ++at;
+    if (at + 6 > code.size() || code[at] != 0xff || code[at + 1] != 0x25) return 0;
+    std::int32_t displacement;
+    std::memcpy(&displacement, &code[at + 2], sizeof displacement);
+    return address + at + 6 + static_cast<Address>(std::int64_t{displacement});
+}
+
+// Names of the functions that the dynamic linker puts into slots of the global offset table.
+using Slots = std::unordered_map<Address, std::string_view>;
+
+// Names of functions that there are several of, for different processors, by the address of the
+// function that chooses one when the program starts (STT_GNU_IFUNC).
+using Choosers = std::unordered_map<Address, std::string_view>;
+
+std::span<const Elf64_Sym> symbols_of(const Elf_Data* data) {
+    if (data == nullptr || data->d_type != ELF_T_SYM) return {};
+    return {static_cast<const Elf64_Sym*>(data->d_buf), data->d_size / sizeof(Elf64_Sym)};
+}
+
+void add_choosers(const ElfFile& object, const Section& table, Choosers& choosers) {
+    const auto length = [](std::string_view name) { return std::min(name.find('@'), name.size()); };
+    for (const Elf64_Sym& symbol : symbols_of(object.data(table))) {
+        if (ELF64_ST_TYPE(symbol.st_info) != STT_GNU_IFUNC || symbol.st_shndx == SHN_UNDEF)
+            continue;
+        const char* name = elf_strptr(object.elf(), table.header.sh_link, symbol.st_name);
+        if (name == nullptr || *name == '\0') continue;
+        std::string_view& known = choosers.try_emplace(symbol.st_value, name).first->second;
+        if (std::pair(length(name), std::string_view(name)) < std::pair(length(known), known))
+            known = name;
+    }
+}
+
+void add_relocations(const ElfFile& object, const Section& relocations, const Choosers& choosers,
+                     Slots& slots) {
+    const Elf_Data* data = object.data(relocations);
+    if (data == nullptr || data->d_type != ELF_T_RELA) return;
+    Elf_Scn* table = elf_getscn(object.elf(), relocations.header.sh_link);
+    const Elf64_Shdr* table_header = table != nullptr ? elf64_getshdr(table) : nullptr;
+    std::span<const Elf64_Sym> symbol;
+    if (table_header != nullptr) symbol = symbols_of(elf_getdata(table, nullptr));
+    for (const Elf64_Rela& rela : std::span(static_cast<const Elf64_Rela*>(data->d_buf),
+                                            data->d_size / sizeof(Elf64_Rela))) {
+        std::size_t type = ELF64_R_TYPE(rela.r_info), index = ELF64_R_SYM(rela.r_info);
+        if (type == R_X86_64_IRELATIVE) {
+            const auto chooser = choosers.find(static_cast<Address>(rela.r_addend));
+            if (chooser != choosers.end()) slots[rela.r_offset] = chooser->second;
+        }
+        if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
+        if (index >= symbol.size()) continue;
+        const char* name = elf_strptr(object.elf(), table_header->sh_link, symbol[index].st_name);
+        if (name != nullptr && *name != '\0') slots[rela.r_offset] = name;
+    }
+}
+
+Slots read_slots(const ElfFile& object) {
+    Choosers choosers;
+    for (const Section& section : object.sections()) {
+        const Elf64_Word type = section.header.sh_type;
+        if (type == SHT_SYMTAB || type == SHT_DYNSYM) add_choosers(object, section, choosers);
+    }
+    Slots slots;
+    for (const Section& section : object.sections()) {
+        if (section.header.sh_type == SHT_RELA) add_relocations(object, section, choosers, slots);
+    }
+    return slots;
+}
+
+// 16, or 8 in a .plt.got without endbr64, and in a .plt of a static program; some linkers do not
+// record it.
+std::uint64_t entry_bytes(const Section& section) {
+    std::uint64_t recorded = section.header.sh_entsize;
+    if (recorded == 8 || recorded == 16) return recorded;
+    return section.header.sh_addralign == 8 ? 8 : 16;
+}
+
+}  // namespace
+
+void name_plt_entries(const ElfFile& object, std::span<const Address> addresses, Names& names,
+                      std::vector<FunctionName>& result) {
+    Slots slots;
+    for (const Section& section : object.sections()) {
+        const Elf64_Shdr& header = section.header;
+        Address end = header.sh_addr + header.sh_size;
+        // lld has those of a static program in .iplt.
+        const bool is_table = section.name.starts_with(".plt") || section.name == ".iplt";
+        if (!is_table || !any_within(addresses, header.sh_addr, end)) {
+            continue;
+        }
+        const Elf_Data* data = object.data(section);
+        if (data == nullptr) continue;
+        if (slots.empty()) slots = read_slots(object);
+        std::span code(static_cast<const unsigned char*>(data->d_buf), data->d_size);
+        std::uint64_t step = entry_bytes(section);
+        auto first = std::lower_bound(addresses.begin(), addresses.end(), header.sh_addr);
+        for (auto address = first; address != addresses.end() && *address < end; ++address) {
+            std::uint64_t start = (*address - header.sh_addr) / step * step;
+            if (start >= code.size()) break;
+            std::span entry = code.subspan(start, std::min<std::size_t>(step, code.size() - start));
+            auto slot = slots.find(jump_slot(entry, header.sh_addr + start));
+            std::string_view& name =
+                result[static_cast<std::size_t>(address - addresses.begin())].readable;
+            if (name.empty() && slot != slots.end()) {
+                name = names.keep(std::string(names.readable(slot->second)) + "@plt");
+            }
+        }
+    }
+}
 
 void KnownLocations::add(std::span<const Address> addresses, std::span<const Location> locations) {
     std::vector<Address> all_addresses;

@@ -4,13 +4,20 @@
 #include "framework/symbols/interval_map.h"
 
 #include <elfutils/libdw.h>
-
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace assay::symbols {
+
+// The types of variables, as DWARF describes them. Broken descriptions end: the answer is that it
+// is not known.
+
+// In bytes; 0 if it is not known.
+std::uint64_t variable_size(Dwarf_Die variable);
+// As "const char *[4]"; without the namespaces that it is in. Empty if it is not known.
+std::string variable_type(Dwarf_Die variable);
 
 struct StaticVariable {
     Address address = 0;  // at link time; of a thread-local one the offset in the block

@@ -1,6 +1,6 @@
 #include "framework/symbols/symbol_table.h"
 
-#include "framework/symbols/plt.h"
+#include "framework/symbols/object_symbols.h"
 
 #include <elfutils/libdwfl.h>
 

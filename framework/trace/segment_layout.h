@@ -14,7 +14,7 @@
 #include "assay/trace_types.h"
 #include "framework/trace/allocation_log.h"
 #include "framework/trace/context_nodes.h"
-#include "framework/trace/cpu_level.h"
+#include "framework/trace/launch.h"
 #include "framework/trace/value_lists.h"
 
 #include <atomic>

@@ -1,6 +1,6 @@
 #include "framework/x86/decoder.h"
 
-#include "framework/x86/form_key.h"
+#include "framework/x86/form_operands.h"
 #include "framework/x86/make_form.h"
 
 #include <Zydis/Zydis.h>

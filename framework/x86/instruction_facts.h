@@ -13,4 +13,10 @@ namespace assay::native {
 // valid for ever.
 bool find_facts(std::span<const std::uint8_t> code, trace_instr_facts_t& facts);
 
+// What x87 instructions do to the stack of their registers.
+
+// How many registers an instruction with operands on the stack pushes; negative if it pops.
+// `mnemonic`: a ZydisMnemonic.
+int x87_pushes(std::uint16_t mnemonic);
+
 }  // namespace assay::native

@@ -1,7 +1,5 @@
 // The bbv profiler: basic block vectors for SimPoint, in exp-bbv's files.
-#include "plugins/bbv/block_numbers.h"
 #include "plugins/bbv/thread_vectors.h"
-#include "plugins/bbv/vector_line.h"
 
 #include <assay/profiler.hpp>
 #include <assay/text.hpp>

@@ -1,15 +1,61 @@
 // The block vectors of one thread, and what it has executed in all.
 #pragma once
 
+#include "assay/trace_types.h"
 #include "plugins/bbv/output_file.h"
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 namespace bbv {
+
+// Numbers of basic blocks, as block vectors have them: from 1, in the order in which blocks are
+// first seen to have been executed. A block is known by its address, however often and with however
+// many instructions it is translated.
+
+struct NumberedBlock {
+    std::uint64_t pc;
+    std::uint32_t number;
+};
+
+class BlockNumbers {
+  public:
+    // Of the block with that index in the block table.
+    std::uint32_t number(std::uint32_t index, std::span<const trace_block_t> blocks);
+    std::uint32_t count() const { return static_cast<std::uint32_t>(known_.size()); }
+    // In the order of their addresses. Valid until the next new number.
+    std::span<const NumberedBlock> by_address();
+
+  private:
+    std::vector<std::uint32_t> by_index_;  // 0: not known yet
+    std::unordered_map<std::uint64_t, std::uint32_t> known_;
+    std::vector<NumberedBlock> sorted_;
+};
+
+// The line of an interval in a file of block vectors.
+
+class VectorLine {
+  public:
+    // With the blocks in the order of their addresses. Valid until the next call.
+    std::string_view write(std::span<const trace_interval_block_t> interval, BlockNumbers& numbers,
+                           std::span<const trace_block_t> blocks);
+
+  private:
+    struct Part {
+        std::uint64_t pc, instructions;
+        std::uint32_t block;
+    };
+
+    // Only what the interval has: it can be short, and the program large.
+    std::vector<Part> parts_;
+    std::string text_;
+};
 
 struct Totals {
     std::uint64_t instructions = 0;

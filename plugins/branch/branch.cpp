@@ -3,9 +3,7 @@
 //
 // Cachegrind's run in the program (trace_capture_predictions). What others predict arrives branch
 // by branch.
-#include "plugins/branch/settings.h"
 #include "plugins/branch/simulator.h"
-#include "plugins/branch/summary.h"
 
 #include <assay/profiler.hpp>
 

@@ -1,6 +1,6 @@
 #include "plugins/branch/indirect.h"
 
-#include "plugins/branch/history.h"
+#include "plugins/branch/tage.h"
 
 #include <array>
 

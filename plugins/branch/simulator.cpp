@@ -1,8 +1,49 @@
 #include "plugins/branch/simulator.h"
 
+#include "plugins/branch/conditional.h"
+#include "plugins/branch/indirect.h"
+
+#include <assay/profiler.hpp>
+#include <assay/text.hpp>
 #include <utility>
 
 namespace branch {
+namespace {
+
+constexpr unsigned kFewestBits = 5;
+constexpr unsigned kDeepestStack = 1U << 20;
+
+unsigned number(std::string_view name, std::string_view value, unsigned from, unsigned to) {
+    return static_cast<unsigned>(assay::number(name, value, from, to));
+}
+
+}  // namespace
+
+void apply(Settings& settings, std::string_view name, std::string_view value) {
+    if (name == "predictor") {
+        settings.predictor = value;
+        if (!conditional_predictor(value, kFewestBits))
+            throw assay::BadOption(name, value,
+                                   "use cachegrind, bimodal, gshare, tournament or tage");
+    } else if (name == "predictor-bits") {
+        settings.table_bits = number(name, value, kFewestBits, kMostTableBits);
+    } else if (name == "indirect-predictor") {
+        settings.target_predictor = value;
+        if (!target_predictor(value, kFewestBits))
+            throw assay::BadOption(name, value, "use last, target-cache or ittage");
+    } else if (name == "indirect-bits") {
+        settings.target_bits = number(name, value, kFewestBits, kMostTableBits);
+    } else {
+        settings.return_stack = number(name, value, 0, kDeepestStack);
+    }
+}
+
+void check(const Settings& settings) {
+    if (settings.table_bits != 0 && settings.predicts_conditional_inside())
+        throw std::invalid_argument(
+            "--predictor-bits: Cachegrind's predictor has one size; choose another with "
+            "--predictor");
+}
 
 void Simulator::learn(const trace_site_t* sites, std::size_t count, const trace_instr_t* instrs) {
     for (std::size_t i = branches_.size(); i < count; ++i) {
@@ -89,6 +130,45 @@ bool Simulator::mispredicts(Predictors& predictors, const Branch& branch,
         predictors.returns->call(branch.pc + branch.length);
     return predictors.target && branch.flags & TRACE_INSTR_INDIRECT &&
            predictors.target->predict(branch.pc, record.value) != record.value;
+}
+
+namespace {
+
+using assay::right;
+using assay::with_commas;
+
+std::string percent(std::uint64_t part, std::uint64_t whole) {
+    return assay::percent(part, whole, 1);
+}
+
+struct Widths {
+    std::size_t all, conditional, indirect;
+};
+
+std::string counts(const char* label, std::uint64_t conditional, std::uint64_t indirect,
+                   const Widths& widths) {
+    return label + right(with_commas(conditional + indirect), widths.all) + "  (" +
+           right(with_commas(conditional), widths.conditional) + " cond + " +
+           right(with_commas(indirect), widths.indirect) + " ind)\n";
+}
+
+}  // namespace
+
+std::string summarise(const std::uint64_t* t, bool returns) {
+    const Widths widths{with_commas(t[kBc] + t[kBi]).size(), with_commas(t[kBc]).size(),
+                        with_commas(t[kBi]).size()};
+    std::string out = counts("Branches:     ", t[kBc], t[kBi], widths);
+    out += counts("Mispredicts:  ", t[kBcm], t[kBim], widths);
+    // The numbers end in one column, the per cent signs stand behind.
+    out += "Mispred rate: " + right(percent(t[kBcm] + t[kBim], t[kBc] + t[kBi]), widths.all + 1) +
+           " (" + right(percent(t[kBcm], t[kBc]), widths.conditional + 1) + "     + " +
+           right(percent(t[kBim], t[kBi]), widths.indirect + 1) + "   )\n";
+    if (!returns) return out;
+    const std::size_t width = with_commas(t[kBr]).size();
+    out += "\nReturns:      " + right(with_commas(t[kBr]), width) + "\n";
+    out += "Mispredicts:  " + right(with_commas(t[kBrm]), width) + "\n";
+    out += "Mispred rate: " + right(percent(t[kBrm], t[kBr]), width + 1) + "\n";
+    return out;
 }
 
 }  // namespace branch

@@ -1,21 +1,64 @@
 // Predicts the branches of a trace and counts mispredictions by site.
 #pragma once
 
+#include "assay/trace_types.h"
+#include "assay/vprofiler.h"
 #include "plugins/branch/conditional.h"
 #include "plugins/branch/indirect.h"
-#include "plugins/branch/settings.h"
 
-#include "assay/trace_types.h"
-
+#include <array>
 #include <assay/context_rows.hpp>
-
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace branch {
+
+// The profiler's options.
+
+struct Settings {
+    std::string predictor = "cachegrind";
+    unsigned table_bits = 0;  // 0: the predictor's usual size
+    std::string target_predictor = "last";
+    unsigned target_bits = 0;
+    unsigned return_stack = 0;  // entries; 0: returns are not looked at
+
+    // Cachegrind's predictors, which run in the program.
+    bool predicts_conditional_inside() const { return predictor == "cachegrind"; }
+    bool predicts_targets_inside() const {
+        constexpr unsigned kCachegrinds = 9;
+        return predicts_conditional_inside() && target_predictor == "last" &&
+               (target_bits == 0 || target_bits == kCachegrinds);
+    }
+    // ITTAGE's history has the outcomes of conditional branches.
+    bool needs_outcomes() const {
+        return !predicts_conditional_inside() || target_predictor == "ittage";
+    }
+};
+
+inline constexpr std::array<vp_option_t, 5> kOptionTable{{
+    {"predictor", "cachegrind|bimodal|gshare|tournament|tage", "cachegrind",
+     "Predictor of conditional branches; cachegrind is by far the fastest.", VP_OPTION_TEXT, 0},
+    {"predictor-bits", "N", nullptr,
+     "Tables of 2^N entries, 5 to 24; default: 14 (bimodal, gshare), 12 (tournament), 10 (tage).",
+     VP_OPTION_UNSIGNED, 0},
+    {"indirect-predictor", "last|target-cache|ittage", "last",
+     "Predictor of indirect jumps and calls.", VP_OPTION_TEXT, 0},
+    {"indirect-bits", "N", "9", "Its tables have 2^N entries, 5 to 24.", VP_OPTION_UNSIGNED, 0},
+    {"return-stack", "DEPTH", "0",
+     "Predicts returns with a stack of so many entries and counts them as Br and Brm; 0: does not.",
+     VP_OPTION_UNSIGNED, 0},
+}};
+
+// Takes one option over. Throws std::invalid_argument with the reason if its value is unusable.
+void apply(Settings& settings, std::string_view name, std::string_view value);
+// Throws the same for options that do not go together.
+void check(const Settings& settings);
 
 struct Tally {
     std::uint64_t branches = 0, mispredicted = 0;
@@ -84,5 +127,12 @@ class Simulator {
     std::vector<Tally> by_row_;                       // of those
     std::map<std::uint32_t, Predictors> predictors_;  // by thread
 };
+
+// The end-of-run summary, laid out as Cachegrind's.
+
+enum Event { kBc, kBcm, kBi, kBim, kBr, kBrm, kEvents };
+
+// `totals` has one element per event. With `returns` those follow.
+std::string summarise(const std::uint64_t* totals, bool returns);
 
 }  // namespace branch

@@ -3,7 +3,6 @@
 #include "plugins/cache/settings.h"
 #include "plugins/cache/simulator.h"
 #include "plugins/cache/site_counts.h"
-#include "plugins/cache/summary.h"
 #include "plugins/common/sites.h"
 #include "plugins/machine/describe.h"
 #include "plugins/machine/policy_library.h"

@@ -4,7 +4,7 @@
 #include "plugins/cache/site_counts.h"
 #include "plugins/machine/first_caches.h"
 #include "plugins/machine/front_end.h"
-#include "plugins/machine/mapped_memory.h"
+#include "plugins/machine/page_sizes.h"
 #include "plugins/machine/reference.h"
 
 #include <assay/profiler.hpp>

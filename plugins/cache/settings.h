@@ -1,12 +1,12 @@
 // The profiler's options, spelled as Cachegrind's where it has them.
 #pragma once
 
+#include "assay/vprofiler.h"
 #include "plugins/common/geometry.h"
 #include "plugins/machine/machine.h"
 
-#include "assay/vprofiler.h"
-
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,5 +63,14 @@ void check_with_machine(const Settings& settings, bool sampled);
 Geometries geometries(const Settings& settings);
 // The desc: lines about the shapes, as names and texts. They also say where the shapes come from.
 std::vector<std::pair<std::string, std::string>> describe(const Settings& settings);
+
+// The end-of-run summary, laid out as Cachegrind's.
+
+// In the order of the events file.
+enum EventIndex : std::uint32_t { kIr, kI1mr, kILmr, kDr, kD1mr, kDLmr, kDw, kD1mw, kDLmw };
+inline constexpr std::uint32_t kEvents = 9;
+
+// `totals` has kEvents elements. Without `simulated` only Ir is shown.
+std::string summarise(const std::uint64_t* totals, bool simulated, bool with_ll);
 
 }  // namespace cache

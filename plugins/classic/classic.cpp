@@ -1,7 +1,6 @@
 // Value profiles: which values an instruction loads, stores, computes and is given, how often the
 // most frequent one (Calder, Feller, Eustace, "Value profiling", MICRO 1997), and which stores
 // change nothing (Lepak, Lipasti, "On the value locality of store instructions", ISCA 2000).
-#include "plugins/classic/running_totals.h"
 #include "plugins/classic/value_format.h"
 #include "plugins/classic/value_table.h"
 

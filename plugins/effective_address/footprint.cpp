@@ -1,6 +1,6 @@
 #include "plugins/effective_address/footprint.h"
 
-#include "plugins/effective_address/hash.h"
+#include "plugins/effective_address/frequent_items.h"
 
 #include <bit>
 #include <cmath>

@@ -1,7 +1,7 @@
 // What the profiler tells people: a summary, and a report of every instruction.
 #pragma once
 
-#include "plugins/effective_address/parting.h"
+#include "plugins/effective_address/operand.h"
 #include "plugins/effective_address/sharing.h"
 #include "plugins/effective_address/tracker.h"
 

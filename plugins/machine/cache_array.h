@@ -2,7 +2,6 @@
 #pragma once
 
 #include "plugins/machine/replacement.h"
-#include "plugins/machine/way_order.h"
 
 #include <bit>
 #include <cstdint>

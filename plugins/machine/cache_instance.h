@@ -4,7 +4,7 @@
 
 #include "plugins/machine/cache_array.h"
 #include "plugins/machine/columns.h"
-#include "plugins/machine/levels.h"
+#include "plugins/machine/describe.h"
 #include "plugins/machine/machine.h"
 #include "plugins/machine/miss_kinds.h"
 #include "plugins/machine/prefetcher.h"

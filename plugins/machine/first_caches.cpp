@@ -1,6 +1,6 @@
 #include "plugins/machine/first_caches.h"
 
-#include "plugins/machine/levels.h"
+#include "plugins/machine/describe.h"
 #include "plugins/machine/replacement.h"
 
 #include <algorithm>

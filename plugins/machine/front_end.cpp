@@ -1,6 +1,6 @@
 #include "plugins/machine/front_end.h"
 
-#include "plugins/machine/levels.h"
+#include "plugins/machine/describe.h"
 #include "plugins/machine/needed_records.h"
 #include "plugins/machine/prefetcher.h"
 #include "plugins/machine/replacement.h"

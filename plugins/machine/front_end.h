@@ -5,14 +5,14 @@
 // References come in parts, each of one core, which no other core's come between. Not thread-safe.
 #pragma once
 
+#include "plugins/machine/coherence.h"
 #include "plugins/machine/columns.h"
 #include "plugins/machine/machine.h"
+#include "plugins/machine/prefetcher.h"
 #include "plugins/machine/recent_lines.h"
 #include "plugins/machine/reference.h"
-#include "plugins/machine/sharing.h"
 #include "plugins/machine/steps.h"
-#include "plugins/machine/stride_table.h"
-#include "plugins/machine/translation_buffers.h"
+#include "plugins/machine/translation.h"
 
 #include <algorithm>
 #include <cstdint>

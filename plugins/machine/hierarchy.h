@@ -7,11 +7,10 @@
 #include "plugins/machine/cache_instance.h"
 #include "plugins/machine/coherence.h"
 #include "plugins/machine/columns.h"
-#include "plugins/machine/levels.h"
+#include "plugins/machine/describe.h"
 #include "plugins/machine/machine.h"
 #include "plugins/machine/prefetcher.h"
 #include "plugins/machine/reference.h"
-#include "plugins/machine/sharing.h"
 #include "plugins/machine/steps.h"
 
 #include <algorithm>

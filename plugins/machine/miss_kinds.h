@@ -2,12 +2,79 @@
 // memory and instruction buffer performance", 1987).
 #pragma once
 
-#include "plugins/machine/line_map.h"
-
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace machine {
+
+// A hash table by number of a line, for what the simulation looks up again and again.
+
+// Open addressing with linear probing; what is removed leaves no mark behind (Knuth, The Art of
+// Computer Programming, volume 3, section 6.4, algorithm R). Lines are below 2^64 - 1. Pointers
+// are valid until the next call that is not const.
+template <typename T>
+class LineMap {
+  public:
+    LineMap() : slots_(64) {}
+
+    T* find(std::uint64_t line) {
+        const std::size_t at = place(line);
+        return slots_[at].key == 0 ? nullptr : &slots_[at].value;
+    }
+    // What is there, or a new T{}.
+    T& operator[](std::uint64_t line) {
+        if ((size_ + 1) * 4 > slots_.size() * 3) grow();
+        Slot& slot = slots_[place(line)];
+        if (slot.key == 0) {
+            slot.key = line + 1;
+            ++size_;
+        }
+        return slot.value;
+    }
+    void erase(std::uint64_t line) {
+        std::size_t hole = place(line);
+        if (slots_[hole].key == 0) return;
+        --size_;
+        for (std::size_t at = next(hole); slots_[at].key != 0; at = next(at)) {
+            const std::size_t home = hash(slots_[at].key - 1);
+            // Whether the hole lies on the way from its home to where it is.
+            if (((at - home) & mask()) < ((at - hole) & mask())) continue;
+            slots_[hole] = std::move(slots_[at]);
+            hole = at;
+        }
+        slots_[hole] = Slot{};
+    }
+    std::size_t size() const { return size_; }
+
+  private:
+    struct Slot {
+        std::uint64_t key = 0;  // line + 1; 0: free
+        T value{};
+    };
+
+    std::size_t mask() const { return slots_.size() - 1; }
+    std::size_t next(std::size_t at) const { return (at + 1) & mask(); }
+    // Fibonacci hashing: the same volume, section 6.4.
+    std::size_t hash(std::uint64_t line) const {
+        return static_cast<std::size_t>(line * 0x9E3779B97F4A7C15 >> 20) & mask();
+    }
+    std::size_t place(std::uint64_t line) const {
+        std::size_t at = hash(line);
+        while (slots_[at].key != 0 && slots_[at].key != line + 1) at = next(at);
+        return at;
+    }
+    void grow() {
+        std::vector<Slot> old(slots_.size() * 2);
+        old.swap(slots_);
+        for (Slot& slot : old)
+            if (slot.key != 0) slots_[place(slot.key - 1)] = std::move(slot);
+    }
+
+    std::vector<Slot> slots_;
+    std::size_t size_ = 0;
+};
 
 enum class MissKind { kCold, kCapacity, kConflict };
 

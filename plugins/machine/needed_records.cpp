@@ -1,6 +1,6 @@
 #include "plugins/machine/needed_records.h"
 
-#include "plugins/machine/levels.h"
+#include "plugins/machine/describe.h"
 #include "plugins/machine/page_sizes.h"
 #include "plugins/machine/prefetcher.h"
 #include "plugins/machine/replacement.h"

@@ -1,8 +1,77 @@
 #include "plugins/machine/page_sizes.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace machine {
+
+PageBuffer::PageBuffer(const Tlb& tlb) : sets_(tlb.sets()), ways_(tlb.ways) {
+    const bool lru = tlb.replacement.policy == "lru";
+    entries_.resize(lru ? tlb.entries : 1);
+    if (!lru) other_.emplace(tlb.sets(), tlb.ways, Hash::kModulus, tlb.replacement);
+}
+
+bool PageBuffer::search(std::uint64_t page) {
+    if (other_) return other_->touch(page, 0) != nullptr;
+    const std::size_t first = page % sets_ * ways_;
+    for (std::size_t i = first; i < first + ways_; ++i)
+        if (entries_[i].page == page) {
+            entries_[i].used = ++clock_;
+            found_[slot(page)] = static_cast<std::uint32_t>(i);
+            return true;
+        }
+    return false;
+}
+
+void PageBuffer::insert(std::uint64_t page) {
+    if (other_) {
+        other_->insert(page, 0, 0);
+        return;
+    }
+    const auto first = entries_.begin() + static_cast<std::ptrdiff_t>(page % sets_ * ways_);
+    const auto oldest = std::min_element(
+        first, first + ways_, [](const Entry& a, const Entry& b) { return a.used < b.used; });
+    *oldest = {page, ++clock_};
+    found_[slot(page)] = static_cast<std::uint32_t>(oldest - entries_.begin());
+}
+
+void MappedMemory::create(std::uint32_t creator, std::uint32_t thread) {
+    views_.insert_or_assign(thread, View(view(creator)));
+}
+
+void MappedMemory::change(std::uint32_t thread, std::uint64_t start, std::uint64_t bytes,
+                          Memory memory) {
+    const Change change{++changes_, start, bytes, memory};
+    const bool grows = newest_.is_large(memory);
+    newest_.set(start, bytes, memory);
+    see(thread, changes_);
+    for (auto& [number, view] : views_)
+        if (number == thread)
+            view.sizes.set(start, bytes, memory);
+        else
+            hear(view, change, grows);
+}
+
+// What is of the same memory and came before comes first.
+void MappedMemory::hear(View& view, const Change& change, bool grows) {
+    if (!grows) return view.unseen.push_back(change);
+    std::erase_if(view.unseen, [&](const Change& before) {
+        const bool same = before.start < change.start + change.bytes &&
+                          change.start < before.start + before.bytes;
+        if (same) view.sizes.set(before.start, before.bytes, before.memory);
+        return same;
+    });
+    view.sizes.set(change.start, change.bytes, change.memory);
+}
+
+void MappedMemory::see(std::uint32_t thread, std::uint64_t changes) {
+    View& known = view(thread);
+    for (; !known.unseen.empty() && known.unseen.front().number <= changes;
+         known.unseen.pop_front()) {
+        const Change& change = known.unseen.front();
+        known.sizes.set(change.start, change.bytes, change.memory);
+    }
+}
 
 std::uint32_t PageSizes::size_of(Memory memory) const {
     switch (memory) {

@@ -1,7 +1,6 @@
 #include "plugins/machine/prefetcher.h"
 
 #include "plugins/machine/policy_library.h"
-#include "plugins/machine/stride_table.h"
 
 #include <algorithm>
 #include <array>

@@ -3,12 +3,69 @@
 
 #include "plugins/machine/machine.h"
 
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace machine {
+
+// The ways of a set of at most 16, in an order, as the digits of one number: nothing is moved in
+// memory, and there is no branch.
+
+class WayOrder {
+  public:
+    static constexpr std::uint32_t kMost = 16;  // ways
+
+    explicit WayOrder(std::uint32_t ways = kMost)
+        : digits_(ways == kMost ? kAll : kAll | ~std::uint64_t{0} << kBits * ways) {}
+
+    std::uint32_t front() const { return digits_ & 0xF; }
+    // The second, where there are two.
+    std::uint32_t second() const { return digits_ >> kBits & 0xF; }
+    // The last of so many ways, which becomes the first.
+    std::uint32_t take_last(std::uint32_t ways) {
+        const unsigned last = kBits * (ways - 1);
+        const std::uint64_t way = digits_ >> last & 0xF;
+        const std::uint64_t before = (std::uint64_t{1} << last) - 1;
+        digits_ = (digits_ & ~(before << kBits | 0xF)) | (digits_ & before) << kBits | way;
+        return static_cast<std::uint32_t>(way);
+    }
+    void move_to_front(std::uint32_t way) {
+        const unsigned shift = shift_of(way);
+        const std::uint64_t before = digits_ & ((std::uint64_t{1} << shift) - 1);
+        digits_ = (digits_ & ~std::uint64_t{0xF} << shift) | before << kBits | way;
+    }
+    // Behind the last of so many ways.
+    void move_to_back(std::uint32_t way, std::uint32_t ways) {
+        const unsigned shift = shift_of(way), last = kBits * (ways - 1);
+        const std::uint64_t before = (std::uint64_t{1} << shift) - 1;
+        const std::uint64_t until_last = (std::uint64_t{1} << last) - 1;
+        const std::uint64_t behind_last = ~(until_last << kBits | 0xF);
+        digits_ = (digits_ & (before | behind_last)) | (digits_ >> kBits & until_last & ~before) |
+                  std::uint64_t{way} << last;
+    }
+    void swap_first_two() {
+        digits_ =
+            (digits_ & ~std::uint64_t{0xFF}) | (digits_ >> kBits & 0xF) | (digits_ & 0xF) << kBits;
+    }
+
+  private:
+    static constexpr unsigned kBits = 4;
+    static constexpr std::uint64_t kAll = 0xFEDCBA9876543210;
+    static constexpr std::uint64_t kOnes = 0x1111111111111111;
+
+    // Of the digit: the lowest that is 0 when it is taken from all (Warren, Hacker's Delight,
+    // second edition, section 6-1).
+    unsigned shift_of(std::uint32_t way) const {
+        const std::uint64_t left = digits_ ^ way * kOnes;
+        return static_cast<unsigned>(std::countr_zero((left - kOnes) & ~left & 8 * kOnes)) &
+               ~(kBits - 1);
+    }
+
+    std::uint64_t digits_;
+};
 
 class Policy {
   public:

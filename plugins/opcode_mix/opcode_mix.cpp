@@ -5,7 +5,6 @@
 // only executions are counted. Repeated string instructions say their iterations, for the bytes.
 #include "plugins/opcode_mix/classify.h"
 #include "plugins/opcode_mix/events.h"
-#include "plugins/opcode_mix/floating_point.h"
 #include "plugins/opcode_mix/summary.h"
 
 #include <assay/context_rows.hpp>

@@ -3,7 +3,6 @@
 // link time.
 #pragma once
 
-#include "plugins/reuse/order.h"
 #include "plugins/reuse/tables.h"
 
 #include <cstddef>

@@ -2,8 +2,7 @@
 // one, and what follows for caches of every size.
 #include "plugins/common/sites.h"
 #include "plugins/reuse/settings.h"
-#include "plugins/reuse/summary.h"
-#include "plugins/reuse/thread_stacks.h"
+#include "plugins/reuse/stack.h"
 
 #include <assay/profiler.hpp>
 

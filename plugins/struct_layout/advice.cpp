@@ -3,7 +3,6 @@
 #include "plugins/cache/simulator.h"
 #include "plugins/struct_layout/layouts.h"
 #include "plugins/struct_layout/replay.h"
-#include "plugins/struct_layout/structs.h"
 
 #include <assay/text.hpp>
 

@@ -1,11 +1,137 @@
 #include "plugins/syscalls/callers.h"
 
+#include <sys/syscall.h>
 #include <algorithm>
 #include <array>
+#include <assay/text.hpp>
+#include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace syscalls {
+namespace {
+
+using assay::right;
+using assay::with_commas;
+using Row = std::pair<std::uint64_t, Tally>;
+
+constexpr std::size_t kCalls = 12, kErrors = 10, kBytes = 18, kTime = 12;
+
+std::vector<Row> sorted(const std::map<std::uint64_t, Tally>& by_number, bool times) {
+    std::vector<Row> rows(by_number.begin(), by_number.end());
+    std::erase_if(rows, [](const Row& row) { return row.second.calls == 0; });
+    std::stable_sort(rows.begin(), rows.end(), [times](const Row& a, const Row& b) {
+        return times ? a.second.nanoseconds > b.second.nanoseconds
+                     : a.second.calls > b.second.calls;
+    });
+    return rows;
+}
+
+std::string seconds(std::uint64_t nanoseconds) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.6f", static_cast<double>(nanoseconds) / 1e9);
+    return text;
+}
+
+std::string row(const Tally& tally, bool times, const std::string& name) {
+    std::string text =
+        right(with_commas(tally.calls), kCalls) + right(with_commas(tally.errors), kErrors) +
+        right(with_commas(tally.read), kBytes) + right(with_commas(tally.written), kBytes);
+    if (times) text += right(seconds(tally.nanoseconds), kTime);
+    return text + "  " + name + "\n";
+}
+
+}  // namespace
+
+std::string summarise(const std::map<std::uint64_t, Tally>& by_number, bool times) {
+    std::string text = right("calls", kCalls) + right("errors", kErrors) +
+                       right("bytes read", kBytes) + right("bytes written", kBytes);
+    if (times) text += right("seconds", kTime);
+    text += "  system call\n";
+    Tally all;
+    for (const auto& [number, tally] : sorted(by_number, times)) {
+        all += tally;
+        text += row(tally, times, name_of_call(number));
+    }
+    return text + row(all, times, "in all");
+}
+
+std::string in_one_line(const std::map<std::uint64_t, Tally>& by_number) {
+    constexpr std::size_t kMost = 20;
+    std::vector<Row> rows = sorted(by_number, false);
+    const bool cut = rows.size() > kMost;
+    if (cut) rows.resize(kMost);
+    std::string text;
+    for (const auto& [number, tally] : rows) {
+        if (!text.empty()) text += ", ";
+        text += name_of_call(number) + " " + std::to_string(tally.calls);
+    }
+    return text + (cut ? ", ..." : "");
+}
+
+namespace {
+
+struct Named {
+    std::uint64_t number;
+    const char* name;
+};
+// In the order of their numbers.
+constexpr Named kNames[] = {
+#include "system_call_names.inc"
+};
+
+}  // namespace
+
+std::string name_of_call(std::uint64_t number) {
+    const Named* const found = std::lower_bound(
+        std::begin(kNames), std::end(kNames), number,
+        [](const Named& each, std::uint64_t wanted) { return each.number < wanted; });
+    if (found != std::end(kNames) && found->number == number) return found->name;
+    return "number " + std::to_string(number);
+}
+
+std::string name_of_error(std::uint32_t error) {
+    const char* const name = strerrorname_np(static_cast<int>(error));
+    return name != nullptr ? name : "error " + std::to_string(error);
+}
+
+Moves moves(std::uint64_t number) {
+    switch (number) {
+        case SYS_read:
+        case SYS_pread64:
+        case SYS_readv:
+        case SYS_preadv:
+        case SYS_preadv2:
+        case SYS_recvfrom:
+        case SYS_recvmsg:
+        case SYS_msgrcv:
+        case SYS_mq_timedreceive:
+        case SYS_getdents:
+        case SYS_getdents64:
+        case SYS_getrandom:
+        case SYS_process_vm_readv:
+            return Moves::kIn;
+        case SYS_write:
+        case SYS_pwrite64:
+        case SYS_writev:
+        case SYS_pwritev:
+        case SYS_pwritev2:
+        case SYS_sendto:
+        case SYS_sendmsg:
+        case SYS_vmsplice:
+        case SYS_process_vm_writev:
+            return Moves::kOut;
+        case SYS_sendfile:
+        case SYS_splice:
+        case SYS_copy_file_range:
+            return Moves::kBoth;
+        default:
+            return Moves::kNothing;
+    }
+}
 
 bool is_c_library(std::string_view path) {
     constexpr std::array<std::string_view, 9> kNames{"libc.so",     "libc-",      "libpthread.so",

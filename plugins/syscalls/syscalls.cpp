@@ -1,10 +1,6 @@
 // The system-call profiler: which system calls a program makes, from where, which fail, what they
 // move, and how long they take.
-#include "plugins/syscalls/bytes_moved.h"
 #include "plugins/syscalls/callers.h"
-#include "plugins/syscalls/names.h"
-#include "plugins/syscalls/summary.h"
-#include "plugins/syscalls/tally.h"
 
 #include <assay/context_rows.hpp>
 #include <assay/profiler.hpp>

@@ -2,10 +2,8 @@
 // thread, its section, and the arena that they lie in.
 #pragma once
 
-#include "plugins/used_bytes/arenas.h"
-#include "plugins/used_bytes/double_reads.h"
+#include "plugins/used_bytes/footprint_cache.h"
 #include "plugins/used_bytes/page_map.h"
-#include "plugins/used_bytes/patterns.h"
 #include "plugins/used_bytes/sections.h"
 
 #include "assay/trace_types.h"

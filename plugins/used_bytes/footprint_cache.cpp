@@ -1,6 +1,7 @@
 #include "plugins/used_bytes/footprint_cache.h"
 
 #include <sys/mman.h>
+#include <algorithm>
 #include <new>
 
 namespace used_bytes {
@@ -24,5 +25,58 @@ FootprintCache::FootprintCache(const cache::Geometry& geometry)
       set_mask_(geometry.sets() - 1),
       words_of_set_(ways_ * (2 + pieces_)),
       sets_(sets() * words_of_set_ * sizeof(std::uint64_t)) {}
+
+namespace {
+
+bool fewer(const MostFetched::Line& a, const MostFetched::Line& b) {
+    return a.fetches < b.fetches;
+}
+
+}  // namespace
+
+std::uint32_t MostFetched::Line::known() const {
+    std::uint32_t count = 0;
+    while (count < std::min<std::uint32_t>(fetches, kStays) &&
+           stays[(fetches - count) % kStays].fetched_by != kNoPoint)
+        ++count;
+    return count;
+}
+
+MostFetched::Line* MostFetched::find(std::uint64_t line) {
+    const auto found = std::find_if(lines_.begin(), lines_.end(),
+                                    [&](const Line& known) { return known.line == line; });
+    return found == lines_.end() ? nullptr : &*found;
+}
+
+// A line that is not in the table and has not more fetches than one that is, does not get in. One
+// that is in the table has at least the fewest fetches, so most lines need not be looked for.
+void MostFetched::fetched_again(std::uint64_t line, const LineHistory& history, PointNumber by) {
+    const std::uint32_t before = history.fetches_in_arena;
+    if (before < fewest_) return;
+    Line* entry = find(line);
+    if (!entry) {
+        if (lines_.size() < kLines) {
+            entry = &lines_.emplace_back();
+        } else {
+            if (before + 1 <= fewest_) return;
+            entry = &*std::min_element(lines_.begin(), lines_.end(), fewer);
+        }
+        *entry = {.line = line};
+        entry->stays.fill({kNoPoint, kNoPoint});
+    }
+    entry->stays[before % kStays] = {history.fetched_by, history.evicted_by};
+    entry->fetches = before + 1;
+    entry->stays[entry->fetches % kStays] = {by, kNoPoint};
+    if (lines_.size() == kLines)
+        fewest_ = std::min_element(lines_.begin(), lines_.end(), fewer)->fetches;
+}
+
+std::vector<MostFetched::Line> MostFetched::sorted() const {
+    std::vector<Line> lines = lines_;
+    std::sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
+        return a.fetches != b.fetches ? a.fetches > b.fetches : a.line < b.line;
+    });
+    return lines;
+}
 
 }  // namespace used_bytes

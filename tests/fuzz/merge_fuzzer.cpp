@@ -4,7 +4,7 @@
 #include "framework/events/reader.h"
 #include "framework/support/error.h"
 #include "tests/fuzz/memory_file.h"
-#include "tools/merge/merged_file.h"
+#include "tools/merge/merge.h"
 
 #include <cstddef>
 #include <cstdint>

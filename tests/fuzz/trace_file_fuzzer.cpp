@@ -3,10 +3,10 @@
 // The mutator changes the decompressed content of a chunk and makes all checksums right again:
 // otherwise the reader refuses nearly every input at its first check.
 #include "framework/driver/replay/image_trace.h"
-#include "framework/driver/replay/part_sequence.h"
+#include "framework/driver/replay/parallel_parts.h"
 #include "framework/driver/replay/replay_driver.h"
 #include "framework/driver/replay/replay_plan.h"
-#include "framework/recording/record_decoder.h"
+#include "framework/recording/record_coding.h"
 #include "framework/recording/trace_content.h"
 #include "framework/recording/trace_file_reader.h"
 #include "framework/recording/trace_file_writer.h"

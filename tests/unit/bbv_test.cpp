@@ -2,9 +2,8 @@
 #include "framework/collector/profilers/trace_parser.h"
 #include "framework/collector/trace/interval_reader.h"
 #include "framework/events/file.h"
-#include "plugins/bbv/block_numbers.h"
 #include "plugins/bbv/output_file.h"
-#include "plugins/bbv/vector_line.h"
+#include "plugins/bbv/thread_vectors.h"
 #include "tests/unit/temporary_folder.h"
 
 #include <doctest/doctest.h>

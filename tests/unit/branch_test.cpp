@@ -1,9 +1,7 @@
 // Branch predictors, with patterns whose mispredictions are known on paper.
 #include "plugins/branch/conditional.h"
 #include "plugins/branch/indirect.h"
-#include "plugins/branch/settings.h"
 #include "plugins/branch/simulator.h"
-#include "plugins/branch/summary.h"
 #include "plugins/branch/tage.h"
 
 #include "framework/driver/native/machine/predictor.h"

@@ -1,6 +1,6 @@
 // Types of data as DWARF describes them: layouts, holes, and the member at an offset.
 #include "framework/symbols/data_types.h"
-#include "framework/data_references/debug_entries.h"
+#include "framework/data_references/type_tree.h"
 #include "framework/symbols/debug_info.h"
 #include "tests/unit/compiled_programs.h"
 

@@ -1,6 +1,6 @@
 // Series as profilers give them, and how they cross from a profiler's process.
-#include "framework/collector/profilers/given_series.h"
-#include "framework/collector/hosted/facts.h"
+#include "framework/collector/hosted/channel.h"
+#include "framework/collector/profilers/columns.h"
 
 #include <doctest/doctest.h>
 #include <array>

@@ -2,7 +2,7 @@
 
 #include "machine_model.h"
 
-#include "framework/driver/replay/line_filters.h"
+#include "framework/driver/replay/miss_filter.h"
 #include "plugins/machine/needed_records.h"
 #include "plugins/machine/part.h"
 

@@ -1,5 +1,5 @@
 // The sizes of pages as threads know them.
-#include "plugins/machine/mapped_memory.h"
+#include "plugins/machine/page_sizes.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Which member each instruction of a program refers to, from debug information and its code.
 #include "framework/data_references/member_references.h"
-#include "framework/collector/profilers/reference_types.h"
+#include "framework/collector/profilers/source_places.h"
 #include "tests/unit/compiled_programs.h"
 
 #include <doctest/doctest.h>

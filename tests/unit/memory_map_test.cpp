@@ -1,6 +1,6 @@
 // What the driver knows of the target's executable memory.
 #include "framework/driver/native/memory/memory_map.h"
-#include "framework/driver/native/memory/code_places.h"
+#include "framework/driver/native/memory/free_addresses.h"
 
 #include <doctest/doctest.h>
 #include <random>

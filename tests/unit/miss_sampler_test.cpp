@@ -1,4 +1,4 @@
-#include "framework/driver/native/translate/miss_sampler.h"
+#include "framework/driver/native/translate/miss_references.h"
 
 #include "tests/unit/driver_parts.h"
 

@@ -1,5 +1,5 @@
 // The pages of a translation buffer, held against a list in the order of their last use.
-#include "plugins/machine/page_buffer.h"
+#include "plugins/machine/page_sizes.h"
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 #include "framework/driver/native/load/program_file.h"
 #include "framework/driver/native/machine/own_descriptors.h"
 #include "framework/driver/native/machine/target_memory.h"
-#include "framework/support/interpreter_line.h"
+#include "framework/support/program_file.h"
 #include "tests/unit/temporary_folder.h"
 
 #include <doctest/doctest.h>

@@ -1,7 +1,6 @@
 // RecordDecoder gives what the functions of assay/trace_file.h give, whatever is in a chunk.
-#include "framework/recording/record_decoder.h"
 #include "assay/trace_vlist.h"
-#include "framework/recording/record_encoder.h"
+#include "framework/recording/record_coding.h"
 
 #include <doctest/doctest.h>
 #include <algorithm>

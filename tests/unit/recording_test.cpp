@@ -1,11 +1,10 @@
 // Trace files: what is written is read, and what is damaged does no harm.
 #include "framework/driver/replay/image_trace.h"
-#include "framework/driver/replay/line_filters.h"
+#include "framework/driver/replay/miss_filter.h"
 #include "framework/driver/replay/parallel_parts.h"
-#include "framework/driver/replay/part_sequence.h"
 #include "framework/driver/replay/replay_plan.h"
 #include "framework/recording/chunk_writer.h"
-#include "framework/recording/record_encoder.h"
+#include "framework/recording/record_coding.h"
 #include "framework/recording/trace_file_reader.h"
 #include "framework/recording/trace_file_writer.h"
 #include "framework/support/error.h"

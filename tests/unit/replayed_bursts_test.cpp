@@ -1,7 +1,7 @@
 // What a replay makes of recorded bursts, and what it refuses.
 #include "framework/collector/trace/segment.h"
 #include "framework/driver/replay/replay_driver.h"
-#include "framework/recording/record_encoder.h"
+#include "framework/recording/record_coding.h"
 #include "framework/recording/trace_file_writer.h"
 #include "framework/support/error.h"
 #include "tests/unit/temporary_folder.h"

@@ -1,7 +1,6 @@
 // Reuse distances against a plain LRU stack, with each of the kernels that this processor has.
 #include "plugins/reuse/settings.h"
-#include "plugins/reuse/summary.h"
-#include "plugins/reuse/thread_stacks.h"
+#include "plugins/reuse/stack.h"
 
 #include <doctest/doctest.h>
 #include <algorithm>

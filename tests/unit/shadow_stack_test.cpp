@@ -1,6 +1,6 @@
 // Calling contexts from made-up calls and returns, on stacks at made-up addresses.
 #include "framework/collector/trace/shadow_stack.h"
-#include "framework/collector/results/context_counts.h"
+#include "framework/collector/results/context_shares.h"
 
 #include <doctest/doctest.h>
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Which memory of the program others may have.
-#include "framework/driver/native/memory/shared_memory.h"
+#include "framework/driver/native/memory/memory_map.h"
 
 #include <doctest/doctest.h>
 #include <random>

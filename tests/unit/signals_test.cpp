@@ -1,7 +1,7 @@
 // Signals of a thread, and how translated code is left for them, without a thread that runs.
 #include "framework/driver/native/process/signals.h"
 
-#include "framework/driver/native/process/interrupted_state.h"
+#include "framework/driver/native/process/code_faults.h"
 #include "tests/unit/driver_parts.h"
 
 #include <atomic>

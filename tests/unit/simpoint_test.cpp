@@ -1,10 +1,9 @@
 // assay simpoint: block vectors, clustering, the choice of k.
+#include "tools/simpoint/simpoint.h"
 #include "framework/events/block_vectors.h"
 #include "framework/support/error.h"
 #include "tests/unit/temporary_folder.h"
 #include "tools/simpoint/clustering.h"
-#include "tools/simpoint/random.h"
-#include "tools/simpoint/strip.h"
 
 #include <doctest/doctest.h>
 #include <cmath>

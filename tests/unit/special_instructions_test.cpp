@@ -1,10 +1,8 @@
 // Instructions that C++ looks at when they run: what of them is recorded, and what they do.
+#include "framework/driver/native/run/special_instructions.h"
 #include "assay/client.h"
-#include "framework/driver/native/run/identification.h"
-#include "framework/driver/native/run/interrupt_return.h"
-#include "framework/driver/native/run/markers.h"
+#include "framework/driver/native/run/execution.h"
 #include "framework/driver/native/run/special_references.h"
-#include "framework/driver/native/run/special_values.h"
 
 #include "tests/unit/driver_parts.h"
 

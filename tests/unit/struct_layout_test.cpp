@@ -1,7 +1,6 @@
 // Recording references, and layouts of structs.
 #include "plugins/struct_layout/layouts.h"
 #include "plugins/struct_layout/recording.h"
-#include "plugins/struct_layout/structs.h"
 
 #include <doctest/doctest.h>
 #include <random>

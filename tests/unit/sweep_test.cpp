@@ -1,9 +1,9 @@
 // assay sweep: lists and ranges of values, the command line, what is said about time.
 #include "framework/support/error.h"
 #include "tests/unit/temporary_folder.h"
+#include "tools/sweep/local.h"
 #include "tools/sweep/options.h"
 #include "tools/sweep/plan.h"
-#include "tools/sweep/progress.h"
 #include "tools/sweep/values.h"
 
 #include <doctest/doctest.h>

@@ -1,8 +1,5 @@
 // Names, bytes and callers of the system-call profiler.
-#include "plugins/syscalls/bytes_moved.h"
 #include "plugins/syscalls/callers.h"
-#include "plugins/syscalls/names.h"
-#include "plugins/syscalls/summary.h"
 
 #include <doctest/doctest.h>
 

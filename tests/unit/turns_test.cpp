@@ -1,5 +1,5 @@
 // The order in which threads take turns.
-#include "framework/driver/native/process/turns.h"
+#include "framework/driver/native/process/schedule.h"
 
 #include <doctest/doctest.h>
 #include <array>

@@ -1,6 +1,6 @@
 // Values that are addresses in a program's files.
-#include "tools/code/value_symbols.h"
 #include "compiled_programs.h"
+#include "tools/code/object_code.h"
 
 #include <doctest/doctest.h>
 #include <cstdint>

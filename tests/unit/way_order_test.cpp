@@ -1,4 +1,4 @@
-#include "plugins/machine/way_order.h"
+#include "plugins/machine/replacement.h"
 
 #include <doctest/doctest.h>
 

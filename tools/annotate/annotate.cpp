@@ -9,7 +9,6 @@
 #include "tools/annotate/inlined.h"
 #include "tools/annotate/json.h"
 #include "tools/annotate/sources.h"
-#include "tools/annotate/tree.h"
 #include "tools/profile/function_profile.h"
 #include "tools/table/table.h"
 

@@ -3,10 +3,11 @@
 
 #include "tools/output/json_writer.h"
 #include "tools/output/output.h"
+#include "tools/profile/stack_tree.h"
 #include "tools/profile/whole_profile.h"
-#include "tools/table/sort.h"
 #include "tools/table/table.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -46,6 +47,33 @@ class CallTable {
     const Columns& columns_;
     const std::vector<SortColumn>& sort_;
     std::vector<Function> functions_;  // those above the threshold, the most important first
+};
+
+// The tree of calling contexts: functions below their callers, from outside of all calls on.
+
+class TreeTable {
+  public:
+    TreeTable(const WholeProfile& profile, const Columns& columns,
+              const std::vector<SortColumn>& sort);
+
+    void write(Output& output) const;
+    // Under the key "tree".
+    void write_json(JsonWriter& json) const;
+
+  private:
+    Counts inclusive(std::uint32_t frame) const { return tree_.frames()[frame].counts; }
+    Counts exclusive(std::uint32_t frame) const {
+        return Counts(exclusive_).subspan(frame * columns_.totals.size(), columns_.totals.size());
+    }
+    void keep_exclusive();
+    void choose(const std::vector<SortColumn>& sort);
+    std::string text(std::uint32_t frame) const;
+
+    const Columns& columns_;
+    StackTree tree_;
+    std::vector<std::uint64_t> exclusive_;  // by frame and event
+    // Frames above the threshold, each followed by those in it, the most important first.
+    std::vector<std::uint32_t> shown_;
 };
 
 }  // namespace assay::annotate

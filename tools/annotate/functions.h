@@ -3,7 +3,6 @@
 
 #include "tools/output/output.h"
 #include "tools/profile/function_profile.h"
-#include "tools/table/sort.h"
 #include "tools/table/table.h"
 
 #include <cstdint>

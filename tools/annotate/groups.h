@@ -4,7 +4,6 @@
 #include "tools/output/json_writer.h"
 #include "tools/output/output.h"
 #include "tools/profile/group_profile.h"
-#include "tools/table/sort.h"
 #include "tools/table/table.h"
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tools/annotate/functions.h"
-#include "tools/expressions/replacement.h"
+#include "tools/expressions/expressions.h"
 #include "tools/output/output.h"
 #include "tools/profile/function_profile.h"
 #include "tools/table/table.h"

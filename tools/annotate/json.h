@@ -6,7 +6,6 @@
 #include "tools/annotate/groups.h"
 #include "tools/annotate/inlined.h"
 #include "tools/annotate/sources.h"
-#include "tools/annotate/tree.h"
 #include "tools/output/sink.h"
 
 #include <vector>

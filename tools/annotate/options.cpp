@@ -6,7 +6,7 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/command_line/command_line.h"
-#include "tools/profile/newest.h"
+#include "tools/profile/profile_files.h"
 
 #include <fmt/core.h>
 #include <filesystem>

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "tools/command_line/command_line.h"
-#include "tools/expressions/replacement.h"
+#include "tools/expressions/expressions.h"
 #include "tools/profile/profile_files.h"
 #include "tools/sources/source_finder.h"
-#include "tools/table/sort.h"
+#include "tools/table/table.h"
 
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
 #include "tools/check_plugin/check_plugin.h"
 
-#include "framework/collector/hosted/find_profiler.h"
+#include "framework/collector/hosted/hosted_profiler.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/support/text.h"

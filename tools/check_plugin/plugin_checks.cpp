@@ -2,11 +2,11 @@
 
 #include "framework/collector/profilers/loaded_profiler.h"
 #include "framework/support/error.h"
-#include "tools/check_plugin/guarded_memory.h"
 #include "tools/check_plugin/subject.h"
 #include "tools/check_plugin/synthetic_trace.h"
 #include "tools/check_plugin/table_checks.h"
 #include "tools/check_plugin/trial_run.h"
+#include "tools/check_plugin/trial_trace.h"
 
 #include <fmt/core.h>
 #include <algorithm>

@@ -2,8 +2,8 @@
 // docs/abi.md for the rules.
 #pragma once
 
-#include "tools/check_plugin/recorded_trace.h"
-#include "tools/check_plugin/report.h"
+#include "tools/check_plugin/subject.h"
+#include "tools/check_plugin/trial_trace.h"
 
 #include <span>
 #include <string>

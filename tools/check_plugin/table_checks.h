@@ -1,7 +1,7 @@
 // Whether the names and tables of a profiler keep to the rules.
 #pragma once
 
-#include "tools/check_plugin/report.h"
+#include "tools/check_plugin/subject.h"
 
 #include <string>
 

@@ -1,7 +1,7 @@
 #include "tools/check_plugin/trial_run.h"
 
 #include "framework/support/error.h"
-#include "tools/check_plugin/guarded_memory.h"
+#include "tools/check_plugin/trial_trace.h"
 
 #include <fmt/core.h>
 #include <algorithm>

@@ -2,12 +2,93 @@
 #pragma once
 
 #include "framework/collector/profilers/trace_parser.h"
+#include "framework/collector/trace/interval_reader.h"
+#include "framework/collector/trace/segment.h"
+#include "framework/collector/trace/shadow_stack.h"
+#include "framework/collector/trace/trace_reader.h"
+#include "framework/driver/replay/image_trace.h"
 
+#include <sys/mman.h>
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <new>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace assay::check {
+
+// A copy of an array in memory of its own that can only be read, directly before a page that cannot
+// even be read; and that nobody can read any more afterwards. For check-plugin: what goes beyond
+// the end, writes, or comes back later, faults. And room for an array that is to be written,
+// between such pages.
+
+template <typename T>
+class GuardedCopy {
+  public:
+    explicit GuardedCopy(const std::vector<T>& array) : count_(array.size()) {
+        constexpr std::size_t kPage = 4096;
+        const std::size_t bytes = count_ * sizeof(T);
+        bytes_ = (bytes + kPage - 1) / kPage * kPage + kPage;
+        void* const memory =
+            mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED) throw std::bad_alloc();
+        memory_ = static_cast<char*>(memory);
+        data_ = memory_ + bytes_ - kPage - bytes;
+        if (bytes != 0) std::memcpy(data_, array.data(), bytes);
+        mprotect(memory_, bytes_ - kPage, PROT_READ);
+        mprotect(memory_ + bytes_ - kPage, kPage, PROT_NONE);
+    }
+    // The address space stays taken, so that nothing else comes there.
+    ~GuardedCopy() {
+        madvise(memory_, bytes_, MADV_DONTNEED);
+        mprotect(memory_, bytes_, PROT_NONE);
+    }
+    GuardedCopy(const GuardedCopy&) = delete;
+    GuardedCopy& operator=(const GuardedCopy&) = delete;
+
+    std::span<const T> span() const { return {reinterpret_cast<const T*>(data_), count_}; }
+
+  private:
+    std::size_t count_, bytes_ = 0;
+    char *memory_ = nullptr, *data_ = nullptr;
+};
+
+template <typename T>
+class GuardedRoom {
+  public:
+    explicit GuardedRoom(std::size_t count) {
+        constexpr std::size_t kPage = 4096;
+        const std::size_t bytes = count * sizeof(T);
+        const std::size_t room = (bytes + kPage - 1) / kPage * kPage;
+        bytes_ = room + 2 * kPage;
+        void* const memory = mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED) throw std::bad_alloc();
+        memory_ = static_cast<char*>(memory);
+        if (room != 0) mprotect(memory_ + kPage, room, PROT_READ | PROT_WRITE);
+        begin_ = memory_ + kPage;
+        data_ = begin_ + room - bytes;
+        std::memset(begin_, kUntouched, static_cast<std::size_t>(data_ - begin_));
+    }
+    ~GuardedRoom() { munmap(memory_, bytes_); }
+    GuardedRoom(const GuardedRoom&) = delete;
+    GuardedRoom& operator=(const GuardedRoom&) = delete;
+
+    // All zeros at first.
+    T* data() const { return reinterpret_cast<T*>(data_); }
+    // False if something was written before it, where its page begins.
+    bool untouched_before() const {
+        return std::all_of(begin_, data_, [](char c) { return c == kUntouched; });
+    }
+
+  private:
+    static constexpr char kUntouched = 0x5a;
+    std::size_t bytes_ = 0;
+    char *memory_ = nullptr, *begin_ = nullptr, *data_ = nullptr;
+};
 
 class TrialTrace {
   public:
@@ -38,6 +119,66 @@ class TrialTrace {
 
     // The profiler has asked for trace_capture_runs.
     virtual void leave_out() {}
+};
+
+// A trace of assay record, for check-plugin --trace: what assay replay would show of it.
+
+// A trace file that can be replayed.
+class TraceFile {
+  public:
+    // Replays all of it once. Throws Error if it cannot be read, is damaged, or has no process.
+    explicit TraceFile(const std::string& path);
+
+    const std::string& path() const { return file_.path(); }
+    std::size_t images() const { return file_.images().size(); }
+    replay::ImageTrace image(std::size_t number) const { return {file_, file_.images()[number]}; }
+
+  private:
+    const recording::TraceFileReader file_;
+};
+
+// One image, for one replay.
+class RecordedTrace final : public TrialTrace {
+  public:
+    // `image` must live longer. Throws Error.
+    explicit RecordedTrace(const replay::ImageTrace& image);
+
+    using Take = std::function<void(const Buffer& buffer)>;
+    // All that is `wanted`, in order, and `values` if there are values among that. `calls`: with
+    // the contexts of records. Throws Error if the trace is damaged, or lacks what is wanted.
+    void replay(const trace::Spec& wanted, const trace::ValueLists& values, bool calls,
+                const Take& take);
+
+    std::vector<trace_block_t> blocks() const override { return copy(reader_.code().blocks); }
+    std::vector<trace_instr_t> instrs() const override { return copy(reader_.code().instrs); }
+    std::vector<trace_site_t> sites() const override { return copy(reader_.code().sites); }
+    std::vector<trace_context_t> contexts() const override {
+        return copy(stacks_.contexts().table());
+    }
+    const collector::AddressMap& addresses() const override { return reader_.addresses(); }
+    std::vector<std::uint64_t> counts(std::uint64_t) const override {
+        return reader_.instruction_counts();
+    }
+    std::vector<std::uint64_t> mispredictions() const override { return reader_.mispredictions(); }
+    std::span<const collector::Interval> rests() override;
+
+  private:
+    template <typename T>
+    static std::vector<T> copy(std::span<const T> all) {
+        return {all.begin(), all.end()};
+    }
+    void take(collector::TraceReader::Source source, std::span<const trace_record_t> records,
+              std::span<const trace_marker_t> markers);
+    void read(const std::function<bool()>& ended);
+
+    const replay::ImageTrace& image_;
+    collector::Segment segment_;
+    collector::ShadowStacks stacks_;
+    collector::IntervalReader intervals_;
+    collector::TraceReader reader_;
+    const std::unique_ptr<trace::Readers> readers_ = std::make_unique<trace::Readers>();
+    bool calls_ = false;
+    Take take_;
 };
 
 }  // namespace assay::check

@@ -5,8 +5,6 @@
 #include "tools/check_plugin/check_plugin.h"
 #include "tools/cli/completion.h"
 #include "tools/cli/plugins.h"
-#include "tools/cli/record.h"
-#include "tools/cli/replay.h"
 #include "tools/cli/run.h"
 #include "tools/diff/diff.h"
 #include "tools/export/export.h"

@@ -1,6 +1,5 @@
 #include "tools/cli/plugins.h"
 
-#include "framework/collector/hosted/find_profiler.h"
 #include "framework/collector/hosted/hosted_profiler.h"
 #include "framework/collector/profilers/plugin_search.h"
 #include "framework/collector/run/output_files.h"

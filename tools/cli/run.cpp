@@ -1,13 +1,23 @@
 #include "tools/cli/run.h"
 
+#include "framework/collector/run/replay.h"
 #include "framework/collector/run/run.h"
 #include "framework/collector/run/settings.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
+#include "framework/support/mpi_rank.h"
+#include "framework/support/text.h"
+#include "tools/block_vectors/simulation_points.h"
 #include "tools/cli/commands.h"
 #include "tools/output/output.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 namespace assay {
 namespace {
@@ -92,6 +102,187 @@ int run_main(std::span<const std::string> arguments) {
     const collector::Ending ending = collector::run(settings, line.program);
     if (ending.signal == 0) return ending.exit_status;
     collector::end_like(ending);
+}
+
+namespace {
+
+constexpr std::string_view kRecordHead =
+    R"(Runs a program and writes what it does to a trace, for any number of replays.
+
+  assay record [-o TRACE] [options] [--] PROGRAM [ARG...]
+  assay replay --plugin=NAME TRACE
+
+The trace has each basic block that is executed, each data reference, calls and
+system calls, of all threads and all processes. A program that is killed leaves
+what it has done until then.
+
+Options, before PROGRAM:
+
+)";
+
+constexpr std::string_view kRecordTail = R"(
+Exit status: that of the program, or 124 after --timeout, 125 if assay itself
+failed, 126 if the program cannot be executed, 127 if it was not found.
+)";
+
+// Each rank has one of its own.
+std::string file_of(const std::string& pattern, const std::vector<std::string>& program) {
+    const std::string rank = mpi_rank();
+    const bool by_rank = pattern.empty() && !rank.empty();
+    const std::string name =
+        pattern.empty() ? by_rank ? "assay.trace.rank%r" : "assay.trace" : pattern;
+    const std::string_view path = program.front();
+    return expand_file_name(name, getpid(), path.substr(path.rfind('/') + 1));
+}
+
+// A name without a comma is that of the block vectors, beside which assay simpoint writes.
+std::pair<std::string, std::string> files_of_points(const std::string& value) {
+    const std::size_t comma = value.find(',');
+    if (comma == std::string::npos) {
+        const SimulationPointFiles usual = simulation_point_files(value);
+        return {usual.points, usual.weights};
+    }
+    return {value.substr(0, comma), value.substr(comma + 1)};
+}
+
+// A recording has the first thread only. The vectors tell which thread the points are of, if they
+// lie beside the points.
+void check_thread(const std::string& points) {
+    const std::optional<FoundVectors> vectors = vectors_beside(points);
+    if (!vectors) return;
+    const VectorComments& first = vectors->comments;
+    if (first.thread != 1)
+        throw Error(fmt::format(
+            "--simpoints: {} has the vectors of thread {}, and only the first thread is recorded: "
+            "choose the points from that one's vectors",
+            vectors->path, first.thread));
+    if (first.files.size() > 1)
+        throw Error(fmt::format(
+            "--simpoints: {} has the vectors of {} files ({}), and only the first thread is "
+            "recorded: choose the points from that one's vectors",
+            vectors->path, first.files.size(), join(first.files, ", ")));
+    std::uint64_t others = 0, threads = 1;
+    while (const auto other = vectors_beside(points, threads + 1)) {
+        if (other->comments.thread != threads + 1) break;
+        others += other->comments.instructions;
+        ++threads;
+    }
+    if (others == 0) return;
+    const double all = static_cast<double>(others) + static_cast<double>(first.instructions);
+    log::remark(fmt::format(
+        "only the first of {} threads is recorded: the others, with {:.0f} % of the instructions "
+        "that bbv has seen, are in no count of a replay",
+        threads, 100 * static_cast<double>(others) / all));
+}
+
+void check_length(const char* option, std::uint64_t instructions) {
+    if (instructions < trace::kShortestWarmUp)
+        throw Error(fmt::format("{}: {} instructions are too few: at least {}", option,
+                                instructions, trace::kShortestWarmUp));
+}
+
+void set_points(collector::CoreSettings& settings) {
+    constexpr std::uint64_t kUsualWarmUp = 1'000'000;
+    if (settings.simpoints.empty()) return;
+    const std::uint64_t warm_up =
+        settings.warm_up.value_or(std::min(settings.interval_size, kUsualWarmUp));
+    check_length("--interval-size", settings.interval_size);
+    check_length("--warm-up", warm_up);
+    const auto [points, weights] = files_of_points(settings.simpoints);
+    settings.points =
+        collector::read_simulation_points(points, weights, settings.interval_size, warm_up);
+    check_thread(points);
+    settings.regions.points = static_cast<std::uint32_t>(settings.points.points.size());
+    settings.regions.sample_warm_up = warm_up;
+    settings.warm_up.reset();
+    settings.trace_children = false;
+}
+
+// Which profilers will see the trace is not known.
+void set_bursts(collector::CoreSettings& settings) {
+    constexpr std::uint64_t kUsualWarmUp = 40'960;  // cache's, for I1 and D1 of 64 KiB
+    trace::Regions& regions = settings.regions;
+    if (regions.sample_period == 0) return;
+    regions.recorded = 1;
+    regions.sample_warm_up = settings.warm_up.value_or(
+        std::min(kUsualWarmUp, regions.sample_period - regions.sample_burst));
+}
+
+}  // namespace
+
+std::vector<Option> record_options() {
+    return collector::options_of(collector::kRecord);
+}
+
+int record_main(std::span<const std::string> arguments) {
+    const collector::CommandWords line =
+        collector::parse_command_line(arguments, collector::kRecord);
+    collector::CoreSettings settings =
+        collector::take_core_settings(line.settings, collector::kRecord);
+    if (settings.help) {
+        print_text(fmt::format("{}{}{}", kRecordHead, help_table(record_options()), kRecordTail));
+        return 0;
+    }
+    if (settings.version) {
+        print_text(version_line());
+        return 0;
+    }
+    set_points(settings);
+    set_bursts(settings);
+    if (line.program.empty())
+        throw Error(
+            "no program to record: assay record [-o TRACE] [options] [--] PROGRAM [ARG...]");
+    log::set_quiet(settings.quiet);
+    settings.record = file_of(settings.out, line.program);
+    const collector::Ending ending = collector::run(settings, line.program);
+    if (ending.signal == 0) return ending.exit_status;
+    collector::end_like(ending);
+}
+
+namespace {
+
+constexpr std::string_view kReplayHead =
+    R"(Runs profilers over a trace instead of a program. The events files are those of
+the run itself.
+
+  assay record [-o TRACE] [--] PROGRAM [ARG...]
+  assay replay --plugin=NAME[,NAME...] [options] TRACE
+
+Options, before TRACE:
+
+)";
+
+constexpr std::string_view kReplayTail = R"(
+Every option of a profiler is an option here, written --NAME=VALUE.
+
+Exit status: 0, or 125 if the trace is damaged, or cannot be profiled so.
+)";
+
+}  // namespace
+
+std::vector<Option> replay_options() {
+    return collector::options_of(collector::kReplay);
+}
+
+int replay_main(std::span<const std::string> arguments) {
+    const collector::CommandWords line =
+        collector::parse_command_line(arguments, collector::kReplay);
+    const collector::CoreSettings settings =
+        collector::take_core_settings(line.settings, collector::kReplay);
+    if (settings.help) {
+        print_text(fmt::format("{}{}{}", kReplayHead, help_table(replay_options()), kReplayTail));
+        return 0;
+    }
+    if (settings.version) {
+        print_text(version_line());
+        return 0;
+    }
+    if (settings.plugins.empty())
+        throw Error("no profiler: say which with --plugin=NAME (see: assay plugins)");
+    if (line.program.size() != 1)
+        throw Error("one trace is replayed at a time: assay replay --plugin=NAME [options] TRACE");
+    log::set_quiet(settings.quiet);
+    return collector::replay(settings, line.program.front());
 }
 
 }  // namespace assay

@@ -24,4 +24,18 @@ std::string run_help();
 // `hidden` is the value of --hide. Throws Error if the driver cannot be run.
 std::string version_report(const std::string& driver, const std::string& hidden);
 
+// `assay record`: writes a trace of a program.
+
+// `arguments` stand behind "record". Ends as run_main does. Throws Error.
+int record_main(std::span<const std::string> arguments);
+
+std::vector<Option> record_options();
+
+// `assay replay`: profiles a trace.
+
+// `arguments` stand behind "replay". Throws Error.
+int replay_main(std::span<const std::string> arguments);
+
+std::vector<Option> replay_options();
+
 }  // namespace assay

@@ -3,7 +3,7 @@
 #include "tools/cli/run.h"
 #include "tools/code/disassembler.h"
 #include "tools/command_line/command_line.h"
-#include "tools/sweep/command_output.h"
+#include "tools/sweep/point_run.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <Zydis/Zydis.h>

@@ -5,8 +5,10 @@
 #include "framework/symbols/elf_file.h"
 #include "framework/symbols/frame_store.h"
 #include "framework/symbols/symbol_table.h"
+#include "framework/x86/decoder.h"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -41,5 +43,33 @@ class ObjectCode {
 // name. Throws Error if there is none, unless it is "".
 std::vector<std::unique_ptr<ObjectCode>> open_objects(const std::vector<events::Object>& objects,
                                                       const std::string& program);
+
+// Where instructions jump to and what they call.
+
+// Of a direct jump or call: the link-time address that it leads to. 0: it is none.
+std::uint64_t branch_target(const native::Instruction& instruction);
+
+// What stands behind an instruction that leads to each of the sorted addresses: " <name>" or
+// " <name+0x12>"; "" if no symbol is known.
+std::vector<std::string> target_names(ObjectCode& code, const std::vector<std::uint64_t>& targets);
+
+// What values are that are addresses in a program's files: functions, variables, sections. Where a
+// file was, its profile says (`load` in docs/events-file.md); what is there, the file, if it still
+// is what was profiled. An integer that happens to be such a number is taken for an address, too.
+
+class ValueSymbols {
+  public:
+    // Looks all of the values up at once.
+    ValueSymbols(const std::vector<events::Object>& objects, std::vector<std::uint64_t> values);
+
+    // "name", "name+0x8", ".bss+0x10 in libx.so"; "" if the value is no known address. The file is
+    // named where it is not the first object, which mostly is the program.
+    std::string_view name(std::uint64_t value) const;
+
+  private:
+    void add(const events::Object& object, bool is_first, const std::vector<std::uint64_t>& values);
+
+    std::map<std::uint64_t, std::string> names_;
+};
 
 }  // namespace assay

@@ -1,10 +1,12 @@
 // What changed from one profile to another, by function.
 #pragma once
 
+#include "framework/events/header.h"
 #include "tools/profile/function_matching.h"
 #include "tools/profile/function_profile.h"
-#include "tools/table/sort.h"
+#include "tools/table/table.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -48,5 +50,35 @@ std::uint64_t size_of(std::int64_t difference);
 // Those that changed enough, the largest changes first.
 std::vector<const Change*> important(const std::vector<Change>& changes,
                                      const std::vector<SortColumn>& sort, Counts old_totals);
+
+// Two columns for each event: by how much it changed, and what part of what it was that is.
+
+class ChangeTable {
+  public:
+    // Of the events `shown`.
+    ChangeTable(const events::Header& header, std::vector<std::size_t> shown, bool color);
+
+    // Makes columns wide enough. All rows, before the first one is written.
+    void fit(const Change& change);
+    void fit(Counts counts);
+
+    // Lines, with `text` behind the columns.
+    std::string heading(std::string_view text) const;
+    std::string row(Counts counts, std::string_view text) const;
+    std::string row(const Change& change, std::string_view text) const;
+
+  private:
+    void fit_count(std::size_t column, const std::string& text);
+    void append(std::string& out, std::size_t column, std::string_view count,
+                std::string_view relative, std::string_view color) const;
+
+    struct Width {
+        std::size_t count = 0, relative = 0;
+    };
+    const events::Header& header_;
+    std::vector<std::size_t> shown_;
+    std::vector<Width> widths_;
+    bool color_;
+};
 
 }  // namespace assay::diff

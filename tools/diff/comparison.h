@@ -1,7 +1,6 @@
 // Two profiles, read and compared.
 #pragma once
 
-#include "tools/diff/breakdown.h"
 #include "tools/diff/changes.h"
 #include "tools/diff/diff.h"
 #include "tools/diff/groups.h"

@@ -3,10 +3,10 @@
 
 #include "tools/command_line/command_line.h"
 #include "tools/diff/limits.h"
-#include "tools/expressions/replacement.h"
+#include "tools/expressions/expressions.h"
 #include "tools/output/output.h"
 #include "tools/sources/source_finder.h"
-#include "tools/table/sort.h"
+#include "tools/table/table.h"
 
 #include <cstdint>
 #include <optional>

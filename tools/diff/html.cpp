@@ -1,7 +1,7 @@
-#include "tools/output/html.h"
 #include "framework/support/text.h"
 #include "tools/diff/page.h"
 #include "tools/diff/writers.h"
+#include "tools/output/quoting.h"
 #include "tools/sources/side_by_side.h"
 #include "tools/sources/source_files.h"
 

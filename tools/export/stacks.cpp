@@ -1,6 +1,13 @@
 #include "tools/export/stacks.h"
 
+#include "framework/support/error.h"
+#include "tools/export/export.h"
+#include "tools/output/quoting.h"
+
+#include <fmt/core.h>
+#include <fmt/format.h>  // format_to: clang finds none in the library
 #include <algorithm>
+#include <iterator>
 
 namespace assay::exporting {
 namespace {
@@ -46,6 +53,108 @@ std::string source_position(std::string_view file, std::uint32_t line) {
     if (file == kUnknown) return {};
     file.remove_prefix(std::min(file.find_last_of("/\\") + 1, file.size()));
     return std::string(file) + ":" + (line == 0 ? "?" : std::to_string(line));
+}
+
+// Comma-separated values (RFC 4180): one row per function and source line.
+
+void write_csv(const Selection& selection, Sink& sink) {
+    const WholeProfile& profile = selection.profile;
+    std::string row = "file,line,function";
+    for (const std::size_t event : selection.events) row += "," + profile.events()[event].name;
+    sink.write(row + "\r\n");
+    std::vector<std::uint64_t> counts(profile.events().size());
+    for (const WholeProfile::Line& line : profile.lines()) {
+        profile.counts().read(line.row, counts);
+        const WholeProfile::Place& place = profile.places()[line.place];
+        row.clear();
+        row += csv_field(profile.text(place.file));
+        fmt::format_to(std::back_inserter(row), ",{},", line.line);
+        row += csv_field(profile.text(place.function));
+        for (const std::size_t event : selection.events)
+            fmt::format_to(std::back_inserter(row), ",{}", counts[event]);
+        sink.write(row + "\r\n");
+    }
+}
+
+// Folded stacks (Brendan Gregg's flamegraph.pl and many others): `outer;inner;innermost COUNT`. Of
+// two profiles as his difffolded.pl writes them: `outer;inner;innermost OLD NEW`.
+
+namespace {
+
+// Semicolons separate frames, and line ends stacks. A number behind a blank at the end of a stack
+// is one more count for flamegraph.pl.
+std::string frame_name(std::string_view name) {
+    std::string out(name);
+    std::replace(out.begin(), out.end(), ';', ':');
+    std::replace_if(
+        out.begin(), out.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+    const std::size_t blank = out.find_last_not_of("0123456789.");
+    if (blank != std::string::npos && blank + 1 < out.size() &&
+        (out[blank] == ' ' || out[blank] == '\t'))
+        out[blank] = '_';
+    return out;
+}
+
+void write_contexts(const WholeProfile& profile, std::size_t event, Sink& sink) {
+    const Stacks stacks(profile);
+    std::vector<std::uint64_t> counts(profile.events().size());
+    for (std::uint32_t context = 1; context < profile.contexts().size(); ++context) {
+        profile.counts().read(profile.contexts()[context].row, counts);
+        if (counts[event] == 0) continue;
+        std::string stack;
+        for (const std::uint32_t caller : stacks.to(context)) {
+            if (!stack.empty()) stack += ';';
+            stack += caller == 0 ? std::string(kLeftOut)
+                                 : frame_name(profile.text(profile.contexts()[caller].function));
+        }
+        sink.write(fmt::format("{} {}\n", stack, counts[event]));
+    }
+    const std::uint64_t rest = outside(profile, event);
+    if (rest != 0) sink.write(fmt::format("{} {}\n", kOutside, rest));
+}
+
+void write_functions(const WholeProfile& profile, std::size_t event, Sink& sink) {
+    std::vector<std::uint64_t> counts(profile.events().size());
+    for (const WholeProfile::Line& line : profile.lines_by_site()) {
+        profile.counts().read(line.row, counts);
+        if (counts[event] == 0) continue;
+        const WholeProfile::Place& place = profile.places()[line.place];
+        const std::string position = source_position(profile.text(place.file), line.line);
+        std::string stack;
+        for (const std::uint32_t site : profile.sites_to(line.site))
+            stack += frame_name(profile.text(profile.sites()[site].function)) + ";";
+        sink.write(fmt::format("{}{}{}{} {}\n", stack, frame_name(profile.text(place.function)),
+                               position.empty() ? "" : ";", frame_name(position), counts[event]));
+    }
+}
+
+}  // namespace
+
+// By the names of functions, as places move between versions.
+void write_folded_difference(const WholeProfile& old, const Selection& selection, Sink& sink) {
+    const WholeProfile& profile = selection.profile;
+    const std::size_t event = selection.events.front();
+    const std::size_t columns = profile.events().size();
+    const std::vector<bool> by_context = counted_by_context(profile, &old);
+    StackTree tree(2 * columns, kMostFrames);
+    tree.add(old, 0, by_context);
+    tree.add(profile, columns, by_context);
+    for (std::uint32_t i = 1; i < tree.frames().size(); ++i) {
+        const std::vector<std::uint64_t>& counts = tree.frames()[i].counts;
+        if (counts[event] == 0 && counts[columns + event] == 0) continue;
+        std::string stack;
+        for (const std::string_view name : tree.path(i))
+            stack += (stack.empty() ? "" : ";") + frame_name(name);
+        sink.write(fmt::format("{} {} {}\n", stack, counts[event], counts[columns + event]));
+    }
+}
+
+void write_folded(const Selection& selection, Sink& sink) {
+    const std::size_t event = selection.events.front();
+    if (is_counted_by_context(selection.profile, event))
+        write_contexts(selection.profile, event, sink);
+    else
+        write_functions(selection.profile, event, sink);
 }
 
 }  // namespace assay::exporting

@@ -2,7 +2,7 @@
 
 #include "framework/support/text.h"
 #include "framework/x86/decoder.h"
-#include "tools/code/branch_targets.h"
+#include "tools/code/object_code.h"
 #include "tools/sources/source_files.h"
 
 #include <fmt/core.h>

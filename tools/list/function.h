@@ -4,7 +4,7 @@
 #include "framework/symbols/symbolizer.h"
 #include "tools/code/disassembler.h"
 #include "tools/code/object_code.h"
-#include "tools/list/options.h"
+#include "tools/list/list.h"
 #include "tools/list/values.h"
 #include "tools/output/output.h"
 #include "tools/profile/instruction_profile.h"

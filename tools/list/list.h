@@ -2,8 +2,45 @@
 // have seen there; after DCPI's dcpilist.
 #pragma once
 
-#include "tools/list/options.h"
+#include "tools/code/disassembler.h"
+#include "tools/command_line/command_line.h"
+#include "tools/expressions/expressions.h"
 #include "tools/output/output.h"
+#include "tools/sources/source_finder.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::list {
+
+// The command line of assay list.
+
+struct Options {
+    std::string profile;
+    std::string program;               // stands in for one of the profile's objects; may be empty
+    std::optional<Pattern> function;   // lists the functions with such names, whatever they count
+    double threshold = 1;              // else those with so many per cent of the first sort event
+    std::vector<std::string> show;     // event names; empty: all
+    std::vector<std::string> sort;     // empty: all, in the order of the file
+    SourceOptions where;               // to look for sources
+    std::vector<std::string> plugins;  // that print values, by path or name
+    std::size_t values = 8;            // of each list, at most
+    Syntax syntax = Syntax::kAtt;
+    bool series = false;  // only those, as tables
+    bool source = false;  // source lines between the instructions
+    bool percentages = true;
+    bool color = false;
+    bool pager = false;
+};
+
+// For the table of commands.
+std::vector<Option> options();
+
+// No value if --help was asked for and has been printed. Throws Error.
+std::optional<Options> parse_options(int argc, const char* const* argv);
+
+}  // namespace assay::list
 
 namespace assay {
 
@@ -15,4 +52,5 @@ namespace list {
 void list(const Options& options, Output& output);
 
 }  // namespace list
+
 }  // namespace assay

@@ -4,7 +4,8 @@
 #include "assay/trace_types.h"
 #include "framework/collector/profilers/crash_guard.h"
 #include "framework/collector/profilers/profiler_handle.h"
-#include "framework/events/hotlist.h"
+#include "framework/events/series.h"
+#include "tools/output/output.h"
 
 #include <memory>
 #include <string>
@@ -36,5 +37,12 @@ class ValuePrinter {
     std::vector<std::string> notes_;
     std::size_t most_;
 };
+
+// The series of an events file as tables of numbers.
+
+void write_series(const events::Series& series, Output& output);
+
+// Those of a file, one behind the other. Throws Error if it cannot be read or has none.
+void list_series(const std::string& path, Output& output);
 
 }  // namespace assay::list

@@ -3,7 +3,6 @@
 #include "framework/events/block_vectors.h"
 #include "framework/events/file.h"
 #include "framework/events/lexical.h"
-#include "framework/events/line_cutter.h"
 #include "framework/events/reader.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"

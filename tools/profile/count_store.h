@@ -43,4 +43,42 @@ class CountStore {
     std::vector<std::unique_ptr<std::uint8_t[]>> blocks_;
 };
 
+// Rows of counts, found by a 64-bit key: an open hash table over blocks of rows that never move,
+// so that millions of rows cost neither an allocation each nor a copy of them all. Not packed, as
+// those of CountStore are: what is added to in any order.
+
+class CountTable {
+  public:
+    void set_columns(std::size_t columns) { columns_ = columns; }
+    std::size_t columns() const { return columns_; }
+    std::size_t size() const { return keys_.size(); }
+    std::uint64_t key(std::size_t row) const { return keys_[row]; }
+    Counts counts(std::size_t row) const { return {row_start(row), columns_}; }
+    // The row of that key, which is made if there is none. Throws Error if that takes more than
+    // kMostBytes.
+    std::size_t row(std::uint64_t key);
+    // Empty if there is no row of that key.
+    Counts find(std::uint64_t key) const;
+    void add_to_row(std::size_t row, Counts counts) {
+        std::uint64_t* const sum = row_start(row);
+        for (std::size_t i = 0; i < counts.size(); ++i) sum[i] += counts[i];
+    }
+    void add(std::uint64_t key, Counts counts) { add_to_row(row(key), counts); }
+
+  private:
+    static constexpr std::size_t kBlockRows = 4096;
+
+    void grow();
+    void add_block();
+    std::size_t slot_of(std::uint64_t key) const;
+    std::uint64_t* row_start(std::size_t row) const {
+        return &blocks_[row / kBlockRows][row % kBlockRows * columns_];
+    }
+
+    std::size_t columns_ = 0;
+    std::vector<std::uint32_t> slots_;  // row + 1, or 0; a power of two of them
+    std::vector<std::uint64_t> keys_;
+    std::vector<std::unique_ptr<std::uint64_t[]>> blocks_;
+};
+
 }  // namespace assay

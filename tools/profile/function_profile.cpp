@@ -13,7 +13,6 @@
 #include <tuple>
 
 namespace assay {
-
 namespace {
 
 // All that is said under each name.

@@ -52,4 +52,10 @@ class FileGroups {
     std::map<std::pair<std::string, std::string>, std::uint32_t> others_;  // by kind and name
 };
 
+// The profile that is meant where none is named.
+
+// The events file of the working directory that was written last, or the index of a run if that
+// was; which is told to the user. Throws Error if there is none.
+std::string newest_profile();
+
 }  // namespace assay

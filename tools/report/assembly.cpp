@@ -1,6 +1,5 @@
 #include "tools/report/assembly.h"
 
-#include "tools/code/branch_targets.h"
 #include "tools/code/disassembler.h"
 #include "tools/code/object_code.h"
 

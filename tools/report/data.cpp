@@ -4,11 +4,9 @@
 #include "tools/output/json_writer.h"
 #include "tools/profile/stack_tree.h"
 #include "tools/report/assembly.h"
-#include "tools/report/calls.h"
 #include "tools/report/columns.h"
 #include "tools/report/functions.h"
 #include "tools/report/groups.h"
-#include "tools/report/series.h"
 #include "tools/report/sources.h"
 #include "tools/report/values.h"
 

@@ -56,4 +56,10 @@ class FunctionList {
     std::vector<std::uint32_t> row_of_, row_of_old_;
 };
 
+// What each function counts with all that it calls, its callers and its callees, for the page.
+
+// Functions and calls with at least `least_share` of an event's total; null if the profile has no
+// contexts.
+void write_calls(const WholeProfile& profile, double least_share, JsonWriter& json);
+
 }  // namespace assay::report

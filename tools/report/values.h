@@ -10,4 +10,9 @@ namespace assay::report {
 // there.
 void write_values(const WholeProfile& profile, JsonWriter& json);
 
+// The series of a profile, as the page plots them.
+
+// `old`: of a report on a difference, whose series stand beside those of the profile; else null.
+void write_series(const WholeProfile& profile, const WholeProfile* old, JsonWriter& json);
+
 }  // namespace assay::report

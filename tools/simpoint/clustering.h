@@ -2,12 +2,54 @@
 // SimPoint 3.0: Faster and More Flexible Program Phase Analysis, JILP 7, 2005).
 #pragma once
 
-#include "tools/simpoint/projection.h"
-
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace assay::simpoint {
+
+// Random numbers that are the same on every machine.
+
+// Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014; as published by
+// Vigna.
+inline std::uint64_t splitmix64(std::uint64_t& state) {
+    std::uint64_t z = state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+// From 0 up to but not 1.
+inline double uniform(std::uint64_t& state) {
+    return static_cast<double>(splitmix64(state) >> 11) * 0x1p-53;
+}
+
+// Intervals as points: each block vector normalised to the sum 1, and projected to a few dimensions
+// by a random matrix (Sherwood, Perelman, Hamerly, Calder: Automatically Characterizing Large Scale
+// Program Behavior, ASPLOS 2002, section 4).
+
+// Points in a row-major matrix.
+struct Points {
+    std::size_t dimensions = 0;
+    std::vector<double> values;
+
+    std::size_t count() const { return dimensions == 0 ? 0 : values.size() / dimensions; }
+    std::span<const double> operator[](std::size_t i) const {
+        return {values.data() + i * dimensions, dimensions};
+    }
+};
+
+struct Intervals {
+    Points points;
+    std::vector<std::uint64_t> instructions;  // of each
+    std::uint64_t blocks = 0;                 // the highest number of one
+};
+
+inline constexpr std::size_t kMostDimensions = 100;
+
+// Reads a file of block vectors. The matrix depends on the seed only. Throws Error.
+Intervals read_intervals(const std::string& path, std::size_t dimensions, std::uint64_t seed);
 
 struct Clustering {
     Points centers;

@@ -17,6 +17,17 @@
 
 namespace assay::sweep {
 
+// What another command prints.
+
+struct CommandOutput {
+    int status = 0;       // its exit status; 128 and the signal's number if that has ended it
+    std::string text;     // of standard output
+    std::string problem;  // of standard error, on one line
+};
+
+// Runs a command, which is looked for on PATH, to its end. Throws Error if it cannot be run.
+CommandOutput output_of(const std::vector<std::string>& words);
+
 // A point has ended; with "" it is finished, else this is why it has failed.
 using PointEnd = std::function<void(std::size_t point, const std::string& failure)>;
 

@@ -4,8 +4,8 @@
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/support/text.h"
-#include "tools/sweep/command_output.h"
 #include "tools/sweep/local.h"
+#include "tools/sweep/point_run.h"
 
 #include <fmt/core.h>
 #include <sys/stat.h>

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "tools/sweep/folder.h"
+#include "tools/sweep/local.h"
 #include "tools/sweep/plan.h"
-#include "tools/sweep/progress.h"
 
 #include <chrono>
 #include <cstddef>

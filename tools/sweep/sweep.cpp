@@ -8,7 +8,6 @@
 #include "tools/sweep/local.h"
 #include "tools/sweep/options.h"
 #include "tools/sweep/plan.h"
-#include "tools/sweep/progress.h"
 #include "tools/sweep/results.h"
 #include "tools/sweep/slurm.h"
 #include "tools/sweep/writers.h"

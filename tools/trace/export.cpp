@@ -1,7 +1,7 @@
 #include "tools/trace/export.h"
 
 #include "tools/trace/champsim.h"
-#include "tools/trace/executed.h"
+#include "tools/trace/walk.h"
 
 #include <fmt/format.h>
 #include <algorithm>

@@ -3,7 +3,7 @@
 
 #include "framework/driver/replay/image_trace.h"
 #include "tools/output/sink.h"
-#include "tools/trace/options.h"
+#include "tools/trace/trace.h"
 
 #include <string>
 

@@ -3,9 +3,9 @@
 
 #include "tools/code/disassembler.h"
 #include "tools/output/sink.h"
-#include "tools/trace/executed.h"
-#include "tools/trace/options.h"
 #include "tools/trace/places.h"
+#include "tools/trace/trace.h"
+#include "tools/trace/walk.h"
 
 #include <string>
 #include <vector>

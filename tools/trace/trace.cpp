@@ -2,6 +2,7 @@
 
 #include "framework/support/error.h"
 #include "framework/support/log.h"
+#include "framework/support/text.h"
 #include "framework/symbols/image_cache.h"
 #include "framework/symbols/symbolizer.h"
 #include "tools/trace/export.h"
@@ -11,8 +12,238 @@
 
 #include <fmt/core.h>
 #include <unistd.h>
+#include <array>
+#include <charconv>
+#include <limits>
 #include <set>
+#include <string_view>
 #include <vector>
+
+namespace assay::tracing {
+
+namespace {
+
+// What is written on the command line, before it is understood.
+struct Arguments {
+    Options plain;  // those that need no understanding
+    std::string format = "text", import;
+    std::string pid, image, thread, from, to, function, address;
+    std::vector<std::string> kinds;
+};
+
+constexpr const char* kPurpose =
+    "Shows what is in a trace of assay record: blocks and references, in the order\n"
+    "of the program. On a terminal, and if nothing is asked for, the summary.\n\n"
+    "  assay trace [options] TRACE\n"
+    "  assay trace --import=FORMAT FILE -o TRACE\n";
+
+struct Kind {
+    std::string_view name;
+    const char* shown;
+    std::uint32_t kinds;
+};
+
+constexpr const char* kFormatNames = "text|csv|json|champsim|din|lackey|memref";
+
+Format format_named(std::string_view name) {
+    constexpr std::array<std::pair<std::string_view, Format>, 6> kFormats{
+        {{"csv", Format::kCsv},
+         {"json", Format::kJson},
+         {"champsim", Format::kChampsim},
+         {"din", Format::kDin},
+         {"lackey", Format::kLackey},
+         {"memref", Format::kMemref}}};
+    for (const auto& [each, format] : kFormats)
+        if (each == name) return format;
+    return Format::kText;
+}
+
+constexpr std::uint32_t bit(unsigned kind) {
+    return std::uint32_t{1} << kind;
+}
+
+constexpr std::array kKinds = {
+    Kind{"block", "block", bit(TRACE_SITE_BLOCK)},
+    Kind{"read", "read", bit(TRACE_SITE_READ)},
+    Kind{"write", "write", bit(TRACE_SITE_WRITE)},
+    Kind{"modify", "modify", bit(TRACE_SITE_MODIFY)},
+    Kind{"call", "call", bit(TRACE_SITE_CALL)},
+    Kind{"return", "return", bit(TRACE_SITE_RETURN)},
+    Kind{"signal", "signal", bit(TRACE_SITE_SIGNAL)},
+    Kind{"syscall", "syscall", bit(TRACE_SITE_SYSTEM_CALL)},
+    Kind{"result", "result", bit(TRACE_SITE_SYSTEM_CALL_RESULT)},
+    Kind{"burst", "burst", bit(TRACE_SITE_BURST)},
+    Kind{"value", "value", bit(TRACE_SITE_VALUE) | bit(TRACE_SITE_VALUE_REST)},
+};
+constexpr std::uint32_t kDefaultKinds = bit(TRACE_SITE_BLOCK) | bit(TRACE_SITE_READ) |
+                                        bit(TRACE_SITE_WRITE) | bit(TRACE_SITE_MODIFY) |
+                                        bit(TRACE_SITE_BURST);
+
+void add_filters(CommandLine& line, Arguments& arguments) {
+    line.add_text("--pid", arguments.pid, "N", "only this process");
+    line.add_text("--image", arguments.image, "N",
+                  "only the N-th program that a process has become by execve, from 1");
+    line.add_text("--thread", arguments.thread, "N",
+                  "only this thread; 0 is the first of each process");
+    line.add_text("--from-instruction", arguments.from, "N",
+                  "from the N-th instruction of each thread on; the first is 1");
+    line.add_text("--to-instruction", arguments.to, "N",
+                  "up to the N-th instruction of each thread");
+    line.add_text("--function", arguments.function, "REGEX",
+                  "only what is done in functions whose name contains a match");
+    line.add_text("--address", arguments.address, "LOW-HIGH",
+                  "only references to these addresses, which are hexadecimal; both ends belong to "
+                  "them");
+    line.add_list("--kind", arguments.kinds, "A,B,...",
+                  "only these: block, read, write, modify, burst (where one begins or ends, or its "
+                  "warm-up), call, return, signal, syscall, result (of a system call), value (of "
+                  "operands), all; default: the first five");
+}
+
+void add_options(CommandLine& line, Arguments& arguments) {
+    line.describe("assay trace", kPurpose,
+                  "Exit status: 0, or 125 if something could not be read or written, or if the\n"
+                  "trace is damaged.\n");
+    line.add_argument("TRACE", arguments.plain.file);
+    line.add_flag("--summary", arguments.plain.summary,
+                  "what each process has: threads, instructions, references, bytes");
+    line.add_flag("--instructions", arguments.plain.instructions,
+                  "each instruction that was executed, disassembled, instead of each block");
+    line.add_choice("--format", arguments.format, kFormatNames,
+                    "what to write: a line for each record, or a trace for other programs; "
+                    "default: text");
+    line.add_text("-o,--out", arguments.plain.output, "FILE",
+                  "where to write; .gz and .zst compress; default: standard output");
+    add_filters(line, arguments);
+    line.add_choice("--import", arguments.import, "champsim|din|lackey",
+                    "make a trace, FILE of -o, of one of another program");
+    line.add_number("--reference-bytes", arguments.plain.reference_bytes, 1, 4096, "N",
+                    "with --import: how many bytes a reference has in formats that do not say it; "
+                    "default: 1");
+}
+
+template <typename Number>
+Number number(std::string_view option, std::string_view text, int base, std::uint64_t least,
+              std::uint64_t most = std::numeric_limits<Number>::max()) {
+    Number value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value, base);
+    if (error != std::errc() || stop != end || value < least || value > most)
+        throw Error(fmt::format("{}={}: not a {}number from {} to {}", option, text,
+                                base == 16 ? "hexadecimal " : "", least, most));
+    return value;
+}
+
+std::uint64_t address(std::string_view text) {
+    if (text.starts_with("0x")) text.remove_prefix(2);
+    return number<std::uint64_t>("--address", text, 16, 0);
+}
+
+std::pair<std::uint64_t, std::uint64_t> addresses(const std::string& text) {
+    const std::size_t dash = text.find('-');
+    if (dash == std::string::npos)
+        throw Error(fmt::format("--address={}: not LOW-HIGH, as 7f0000001000-7f0000001fff", text));
+    const std::pair found{address(std::string_view(text).substr(0, dash)),
+                          address(std::string_view(text).substr(dash + 1))};
+    if (found.first > found.second)
+        throw Error(fmt::format("--address={}: the first is the higher one", text));
+    return found;
+}
+
+std::uint32_t kinds(const std::vector<std::string>& words) {
+    std::uint32_t found = 0;
+    std::vector<std::string> names{"all"};
+    for (const Kind& kind : kKinds) names.emplace_back(kind.name);
+    for (const std::string& word : words) {
+        std::uint32_t meant = 0;
+        for (const Kind& kind : kKinds)
+            if (word == kind.name || word == "all") meant |= kind.kinds;
+        const std::string near = nearest(word, names);
+        if (meant == 0)
+            throw Error(fmt::format("--kind={}: there is no such kind; give one of {}{}", word,
+                                    join(names, ", "),
+                                    near.empty() ? "" : fmt::format(" (did you mean {}?)", near)));
+        found |= meant;
+    }
+    return found;
+}
+
+void take_region(Options& options, const Arguments& arguments) {
+    if (!arguments.thread.empty())
+        options.region.thread = number<std::uint32_t>("--thread", arguments.thread, 10, 0);
+    if (!arguments.from.empty())
+        options.region.from = number<std::uint64_t>("--from-instruction", arguments.from, 10, 1);
+    if (!arguments.to.empty())
+        options.region.to = number<std::uint64_t>("--to-instruction", arguments.to, 10, 1);
+    if (options.region.from > options.region.to)
+        throw Error(fmt::format("--from-instruction={} lies behind --to-instruction={}",
+                                options.region.from, options.region.to));
+}
+
+// Programs that read other formats expect all that is executed.
+void check_export(const Options& options, const Arguments& arguments) {
+    if (!is_export(options.format)) return;
+    const std::pair<std::string_view, bool> refused[] = {
+        {"--summary", options.summary},
+        {"--instructions", options.instructions},
+        {"--function", options.function.has_value()},
+        {"--address", options.addresses.has_value()},
+        {"--kind", !arguments.kinds.empty()}};
+    for (const auto& [option, given] : refused)
+        if (given)
+            throw Error(
+                fmt::format("{} is for text, csv and json; --format={} has all that a "
+                            "thread executes",
+                            option, arguments.format));
+}
+
+void check_import(const Options& options) {
+    if (options.output.empty()) throw Error("--import makes a trace: name a file for it with -o");
+    if (!options.nothing_asked || options.summary)
+        throw Error(
+            "--import takes all of a file: filters and formats are for what is shown of the "
+            "trace");
+}
+
+}  // namespace
+
+const char* kind_name(unsigned kind) {
+    for (const Kind& each : kKinds)
+        if (each.kinds == bit(kind)) return each.shown;
+    return "";
+}
+
+std::vector<Option> options() {
+    return options_of(add_options);
+}
+
+std::optional<Options> parse_options(int argc, const char* const* argv) {
+    std::optional<Arguments> parsed = parse_arguments(add_options, argc, argv);
+    if (!parsed) return std::nullopt;
+    const Arguments& arguments = *parsed;
+    Options options = std::move(parsed->plain);
+    options.format = format_named(arguments.format);
+    if (options.output == "-") options.output.clear();
+    if (!arguments.pid.empty()) options.pid = number<std::uint32_t>("--pid", arguments.pid, 10, 0);
+    if (!arguments.image.empty())
+        options.image = number<std::uint32_t>("--image", arguments.image, 10, 1);
+    take_region(options, arguments);
+    if (!arguments.function.empty()) options.function = Pattern("--function", arguments.function);
+    if (!arguments.address.empty()) options.addresses = addresses(arguments.address);
+    options.kinds = arguments.kinds.empty() ? kDefaultKinds : kinds(arguments.kinds);
+    check_export(options, arguments);
+    options.nothing_asked = arguments.format == "text" && arguments.kinds.empty() &&
+                            arguments.function.empty() && arguments.address.empty() &&
+                            arguments.pid.empty() && arguments.image.empty() &&
+                            options.region.is_all() && !options.instructions;
+    if (!arguments.import.empty()) {
+        options.import = format_named(arguments.import);
+        check_import(options);
+    }
+    return options;
+}
+
+}  // namespace assay::tracing
 
 namespace assay::tracing {
 namespace {

@@ -1,7 +1,53 @@
 // assay trace: what is in a trace, as text.
 #pragma once
 
-#include "tools/trace/options.h"
+#include "tools/command_line/command_line.h"
+#include "tools/expressions/expressions.h"
+#include "tools/trace/walk.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay::tracing {
+
+// The command line of assay trace.
+
+enum class Format : std::uint8_t { kText, kCsv, kJson, kChampsim, kDin, kLackey, kMemref };
+
+// Whether it is one of another program, in which there is one process, and nothing but references.
+inline bool is_export(Format format) {
+    return format >= Format::kChampsim;
+}
+
+struct Options {
+    std::string file;
+    std::string output;  // "": standard output
+    Format format = Format::kText;
+    std::optional<Format> import;  // what `file` is
+    unsigned reference_bytes = 1;  // of an import
+    bool summary = false;
+    bool instructions = false;
+    std::optional<std::uint32_t> pid, image;
+    Region region;
+    std::optional<Pattern> function;
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> addresses;  // both ends included
+    std::uint32_t kinds = 0;     // of records that are shown: bit 1 << TRACE_SITE_*
+    bool nothing_asked = false;  // no filter, and no format but text
+};
+
+// For the table of commands.
+std::vector<Option> options();
+
+// No value if --help was asked for and has been printed. Throws Error.
+std::optional<Options> parse_options(int argc, const char* const* argv);
+
+// Names of kinds of records, as --kind has them. "" if it has none.
+const char* kind_name(unsigned kind);
+
+}  // namespace assay::tracing
 
 namespace assay {
 

@@ -2,9 +2,9 @@
 // their addresses and references.
 #pragma once
 
-#include "framework/recording/record_encoder.h"
+#include "framework/recording/record_coding.h"
 #include "framework/recording/trace_file_writer.h"
-#include "tools/trace/executed.h"
+#include "tools/trace/walk.h"
 
 #include <cstddef>
 #include <cstdint>

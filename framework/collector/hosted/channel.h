@@ -4,6 +4,8 @@
 // decoded with checks, which throw GarbledMessage.
 #pragma once
 
+#include "assay/vprofiler.h"
+#include "framework/collector/profilers/profiler_handle.h"
 #include "framework/support/error.h"
 
 #include <chrono>
@@ -157,5 +159,17 @@ struct ChannelPair {
     Channel near, far;
 };
 ChannelPair make_channel();
+
+// What is passed between the collector and the process of a profiler, as parts of messages.
+
+// With the mapping that its pc was in when it was returned.
+struct PlacedSample {
+    vsample_t sample;
+    std::uint64_t mapping;
+};
+
+void add(Message& message, const ProfilerFacts& facts);
+// Throws GarbledMessage.
+ProfilerFacts take_facts(Fields& fields);
 
 }  // namespace assay::collector

@@ -1,6 +1,6 @@
 #include "framework/collector/hosted/guest.h"
 
-#include "framework/collector/hosted/facts.h"
+#include "framework/collector/hosted/channel.h"
 #include "framework/collector/profilers/feed.h"
 #include "framework/collector/profilers/loaded_profiler.h"
 #include "framework/support/log.h"

@@ -1,11 +1,13 @@
 #include "framework/collector/hosted/hosted_profiler.h"
 
-#include "framework/collector/hosted/facts.h"
+#include "framework/collector/hosted/channel.h"
 #include "framework/collector/profilers/loaded_profiler.h"
 #include "framework/collector/profilers/plugin_search.h"
+#include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/support/text.h"
 
+#include <fmt/core.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -19,6 +21,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -396,6 +399,34 @@ std::unique_ptr<ProfilerHandle> load_profiler(const std::string& path, const std
     if (is_own_plugin(path)) return std::make_unique<LoadedProfiler>(path, command, guard);
     return std::make_unique<HostedProfiler>(
         GuestSettings{path, command, guard.limit(), debug_cache});
+}
+
+namespace {
+
+// The names of all of assay's own are those of their files.
+std::optional<std::string> find_by_own_name(const std::string& name, CrashGuard& guard) {
+    std::optional<std::string> found;
+    for (const FoundPlugin& plugin : find_all_plugins()) {
+        if (is_own_plugin(plugin.path)) continue;
+        try {
+            if (load_profiler(plugin.path, "", guard)->name() != name) continue;
+        } catch (const Error&) {
+            continue;  // it is not the one that is asked for, and says what is wrong when it is
+        }
+        if (found)
+            throw Error(fmt::format("two profilers are named {}: {} and {}; name the file", name,
+                                    *found, plugin.path));
+        found = plugin.path;
+    }
+    return found;
+}
+
+}  // namespace
+
+std::string find_profiler(const std::string& name, CrashGuard& guard) {
+    if (const std::optional<std::string> path = find_plugin_file(name)) return *path;
+    if (const std::optional<std::string> path = find_by_own_name(name, guard)) return *path;
+    throw no_plugin_error(name);
 }
 
 }  // namespace assay::collector

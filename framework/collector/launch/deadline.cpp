@@ -1,6 +1,5 @@
 #include "framework/collector/launch/deadline.h"
 
-#include "framework/collector/launch/signals_blocked.h"
 #include "framework/support/log.h"
 
 #include <fmt/core.h>
@@ -9,6 +8,7 @@
 #include <utility>
 
 namespace assay::collector {
+
 Deadline::Deadline(Clock::time_point end, const std::string& name, CrashGuard& guard,
                    std::function<void(int signal)> send)
     : end_(end), name_(name), guard_(guard), send_(std::move(send)) {

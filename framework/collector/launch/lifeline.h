@@ -1,4 +1,4 @@
-// Tells when a process image has ended (framework/trace/process_channel.h).
+// Tells when a process image has ended (framework/trace/launch.h).
 #pragma once
 
 #include <atomic>

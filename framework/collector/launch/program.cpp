@@ -1,9 +1,7 @@
 #include "framework/collector/launch/program.h"
 
-#include "framework/support/dynamic_linker.h"
 #include "framework/support/error.h"
-#include "framework/support/interpreter_line.h"
-#include "framework/support/privilege.h"
+#include "framework/support/program_file.h"
 #include "framework/support/text.h"
 
 #include <elf.h>

@@ -12,7 +12,7 @@ struct Program {
     std::vector<std::string> argv;  // as it shall see it
     std::string name;               // of what the user named, without folders
     std::string dynamic_linker;     // as the file names it; empty if it names none
-    std::string privilege;          // see support/privilege.h; "" for an ordinary program
+    std::string privilege;          // see support/program_file.h; "" for an ordinary program
 };
 
 // `argv` is what the user wrote. A script is replaced by its interpreter. Throws Error with exit

@@ -1,12 +1,12 @@
 #include "framework/collector/launch/supervisor.h"
 
 #include "framework/collector/hosted/hosted_profiler.h"
-#include "framework/collector/launch/signals_blocked.h"
+#include "framework/collector/launch/deadline.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/support/text.h"
 #include "framework/trace/high_descriptor.h"
-#include "framework/trace/process_channel.h"
+#include "framework/trace/launch.h"
 #include "framework/trace/segment_layout.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // The process that gives every new image of the profiled program a collector.
 //
 // It is forked when the profilers are loaded and nothing has been processed, receives the
-// announcements of drivers (framework/trace/process_channel.h), and forks one collector for each:
+// announcements of drivers (framework/trace/launch.h), and forks one collector for each:
 // that one begins as this process has begun, and what happens to it reaches no other.
 //
 // It can be killed itself. The collectors that are there go on. `assay run`, which has a copy of

@@ -1,9 +1,12 @@
 // The event columns of all profilers of a run, side by side.
 #pragma once
 
+#include "assay/vprofiler.h"
 #include "framework/events/header.h"
+#include "framework/events/series.h"
 
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace assay::collector {
@@ -29,5 +32,16 @@ class Columns {
     std::vector<events::Event> events_;
     std::vector<std::vector<events::Derived>> derived_;
 };
+
+// A series as a profiler gives it, vp_series_t.
+
+struct GivenSeries {
+    events::Series series;  // without the profiler's name
+    std::string problem;    // what is wrong with it, as "a series ..."; "" if nothing is
+};
+
+// Copies a series, and thins it as vprofiler.h says. What it points to is read as it is: to be
+// called where a crash is caught.
+GivenSeries copy_series(const vp_series_t* given);
 
 }  // namespace assay::collector

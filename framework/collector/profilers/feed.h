@@ -3,16 +3,15 @@
 #pragma once
 
 #include "framework/collector/profilers/loaded_profiler.h"
-#include "framework/collector/profilers/reference_types.h"
 #include "framework/collector/profilers/source_places.h"
 #include "framework/collector/profilers/trace_parser.h"
 #include "framework/collector/results/context_shares.h"
 #include "framework/collector/results/sampling.h"
+#include "framework/collector/trace/context_tree.h"
 #include "framework/collector/trace/executed_contexts.h"
 #include "framework/collector/trace/interval_reader.h"
 #include "framework/collector/trace/referenced_objects.h"
 #include "framework/collector/trace/shadow_stack.h"
-#include "framework/collector/trace/thread_contexts.h"
 #include "framework/collector/trace/trace_reader.h"
 
 #include <chrono>

@@ -1,6 +1,6 @@
 #include "framework/collector/profilers/loaded_profiler.h"
 
-#include "framework/collector/profilers/given_series.h"
+#include "framework/collector/profilers/columns.h"
 #include "framework/collector/profilers/trace_spec.h"
 #include "framework/events/formula.h"
 #include "framework/support/error.h"

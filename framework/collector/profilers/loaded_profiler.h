@@ -6,7 +6,7 @@
 
 #include "framework/collector/profilers/crash_guard.h"
 #include "framework/collector/profilers/host.h"
-#include "framework/collector/profilers/own_files.h"
+#include "framework/collector/profilers/plugin_search.h"
 #include "framework/collector/profilers/profiler_handle.h"
 
 #include <functional>

@@ -5,6 +5,7 @@
 #include "framework/support/text.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cstdlib>
@@ -114,6 +115,25 @@ std::string find_native_driver() {
         if (access(path.c_str(), X_OK) == 0) return path;
     throw Error(fmt::format("the driver {} is not there: is assay installed completely?",
                             installed.string()));
+}
+
+}  // namespace assay::collector
+
+namespace assay::collector {
+
+void OwnFiles::add(int descriptor) {
+    struct stat status {};
+    if (fstat(descriptor, &status) == 0)
+        files_.push_back({descriptor, status.st_dev, status.st_ino});
+}
+
+// Another file can have been opened under the number.
+bool OwnFiles::are_open() const {
+    return std::all_of(files_.begin(), files_.end(), [](const File& file) {
+        struct stat status {};
+        return fstat(file.descriptor, &status) == 0 && status.st_dev == file.device &&
+               status.st_ino == file.inode;
+    });
 }
 
 }  // namespace assay::collector

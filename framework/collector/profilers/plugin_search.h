@@ -3,6 +3,7 @@
 
 #include "framework/support/error.h"
 
+#include <sys/types.h>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,5 +31,24 @@ std::vector<FoundPlugin> find_all_plugins();
 
 // The native driver: in the build tree or installed. Throws Error.
 std::string find_native_driver();
+
+// Files that the collector needs open, in a process that it shares with profilers: one that closes
+// all descriptors, as daemons do, or one too often, would leave it waiting for ever.
+
+class OwnFiles {
+  public:
+    // What is open under this descriptor has to stay so.
+    void add(int descriptor);
+    // Whether they all are what they were.
+    bool are_open() const;
+
+  private:
+    struct File {
+        int descriptor;
+        dev_t device;
+        ino_t inode;
+    };
+    std::vector<File> files_;
+};
 
 }  // namespace assay::collector

@@ -3,10 +3,15 @@
 
 #include "assay/trace_types.h"
 #include "framework/collector/trace/address_map.h"
+#include "framework/collector/trace/segment.h"
+#include "framework/data_references/member_references.h"
+#include "framework/data_references/type_tree.h"
 #include "framework/symbols/symbolizer.h"
 
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -34,6 +39,38 @@ class SourcePlaces {
     symbols::Symbolizer& symbolizer_;
     std::unordered_map<std::uint64_t, Frames> known_;  // by pc
     std::deque<std::string> texts_;
+};
+
+// Types and members that references are to, for profilers that ask (assay/trace_parse.h).
+
+class ReferenceTypes {
+  public:
+    // Both must live longer.
+    ReferenceTypes(const AddressMap& addresses, symbols::Symbolizer& symbolizer)
+        : addresses_(addresses), symbolizer_(symbolizer) {}
+
+    // A node of the tree, or none. What is new of the site's file is looked up with it, and nothing
+    // of other files.
+    struct Found {
+        std::uint32_t number = 0;
+        std::uint64_t offset = data_references::MemberReference::kVaries;
+    };
+    Found of_site(std::uint32_t site, const CodeTables& code);
+    // Null for 0 and numbers that there are not. Valid until the next call.
+    const trace_data_type_t* row(std::uint32_t number);
+
+  private:
+    void learn(std::uint32_t mapping, const CodeTables& code);
+    void link_members();
+
+    const AddressMap& addresses_;
+    symbols::Symbolizer& symbolizer_;
+    data_references::TypeTree tree_;
+    std::map<std::string, std::unique_ptr<data_references::MemberReferences>> objects_;  // by path
+    std::map<std::uint32_t, std::uint32_t> learned_;  // by mapping: up to which site
+    std::vector<Found> found_;                        // by site
+    std::vector<std::uint32_t> first_, following_;    // by node: members
+    trace_data_type_t told_{};                        // row()
 };
 
 }  // namespace assay::collector

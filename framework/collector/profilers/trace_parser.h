@@ -2,12 +2,11 @@
 #pragma once
 
 #include "assay/trace_parse.h"
-#include "framework/collector/profilers/reference_types.h"
 #include "framework/collector/profilers/source_places.h"
 #include "framework/collector/trace/address_map.h"
-#include "framework/collector/trace/code_tables.h"
 #include "framework/collector/trace/interval_reader.h"
 #include "framework/collector/trace/referenced_objects.h"
+#include "framework/collector/trace/segment.h"
 #include "framework/trace/value_lists.h"
 
 #include <span>

@@ -1,11 +1,10 @@
 #include "framework/collector/results/profile.h"
 
-#include "framework/collector/results/linkage_names.h"
+#include "framework/collector/results/generated_names.h"
+#include "framework/collector/results/grouped_counts.h"
 #include "framework/collector/results/object_groups.h"
 #include "framework/collector/results/profile_sites.h"
 #include "framework/collector/results/profile_stacks.h"
-#include "framework/collector/results/thread_groups.h"
-#include "framework/collector/results/type_groups.h"
 #include "framework/support/log.h"
 
 #include <fmt/core.h>

@@ -1,8 +1,7 @@
 // From the sample database to the events file.
 #pragma once
 
-#include "framework/collector/results/context_counts.h"
-#include "framework/collector/results/hotlists.h"
+#include "framework/collector/results/context_shares.h"
 #include "framework/collector/results/sample_database.h"
 #include "framework/collector/trace/address_map.h"
 #include "framework/collector/trace/memory_objects.h"

@@ -7,7 +7,7 @@ namespace assay::collector {
 
 namespace {
 
-// Of an entry of the procedure linkage table (symbols/plt.h).
+// Of an entry of the procedure linkage table (symbols/object_symbols.h).
 constexpr std::string_view kStub = "@plt";
 // Of glibc's dynamic linker: a stub leads there first.
 constexpr std::string_view kResolver = "_dl_runtime_resolve";

@@ -1,6 +1,6 @@
 #include "framework/collector/results/sampling.h"
 
-#include "framework/collector/trace/code_tables.h"
+#include "framework/collector/trace/segment.h"
 #include "framework/support/text.h"
 
 #include <fmt/core.h>

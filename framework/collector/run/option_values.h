@@ -3,7 +3,7 @@
 #pragma once
 
 #include "framework/collector/run/settings.h"
-#include "framework/trace/cpu_level.h"
+#include "framework/trace/launch.h"
 #include "framework/trace/segment_layout.h"
 
 #include <chrono>

@@ -3,7 +3,7 @@
 #include "framework/collector/launch/lifeline.h"
 #include "framework/collector/run/collection.h"
 #include "framework/collector/run/progress.h"
-#include "framework/collector/run/replay_reader.h"
+#include "framework/collector/run/replay_group.h"
 #include "framework/collector/run/session.h"
 #include "framework/driver/replay/replay_driver.h"
 #include "framework/support/error.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "framework/collector/run/settings.h"
-#include "framework/support/status_line.h"
+#include "framework/support/log.h"
 
 #include <chrono>
 #include <cstdint>

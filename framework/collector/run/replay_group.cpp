@@ -1,22 +1,208 @@
 #include "framework/collector/run/replay_group.h"
 
 #include "framework/collector/profilers/trace_spec.h"
+#include "framework/collector/run/collection.h"
+#include "framework/collector/run/session.h"
 #include "framework/driver/replay/replay_driver.h"
 #include "framework/support/error.h"
+#include "framework/support/log.h"
 #include "framework/support/text.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
 #include <thread>
 #include <tuple>
 #include <utility>
 
 namespace assay::collector {
+namespace {
+
+// What the parent says: one of these, and a text or a specification behind it.
+enum class Word : char { kAgreed, kRefused, kSentAway, kFinished };
+
+struct SentAway {};
+
+constexpr std::size_t kMostText = 4096;
+
+void say(int channel, Word word, std::string_view rest = {}) {
+    std::string message(1, static_cast<char>(word));
+    message += rest.substr(0, kMostText);
+    send(channel, message.data(), message.size(), MSG_NOSIGNAL);
+}
+
+std::string_view bytes_of(const trace::Spec& spec) {
+    return {reinterpret_cast<const char*>(&spec), sizeof spec};
+}
+
+// In the child. A parent that is gone says nothing.
+std::pair<Word, std::string> hear(int channel) {
+    std::string message(1 + std::max(kMostText, sizeof(trace::Spec)), '\0');
+    ssize_t got = 0;
+    do got = recv(channel, message.data(), message.size(), 0);
+    while (got < 0 && errno == EINTR);
+    if (got < 1) throw SentAway();
+    return {static_cast<Word>(message[0]), message.substr(1, static_cast<std::size_t>(got) - 1)};
+}
+
+// Zeros, which other processes see change that are forked from now on.
+trace::ValueLists* shared_lists() {
+    void* const memory = mmap(nullptr, sizeof(trace::ValueLists), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        throw Error(fmt::format("no memory for a replay: {}", system_reason(errno)));
+    return static_cast<trace::ValueLists*>(memory);
+}
+
+trace::Spec agree_in_child(int channel, const trace::Spec& wanted) {
+    const std::string_view bytes = bytes_of(wanted);
+    send(channel, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const auto [word, rest] = hear(channel);
+    if (word == Word::kRefused) throw Error(rest);
+    if (word != Word::kAgreed || rest.size() != sizeof(trace::Spec)) throw SentAway();
+    trace::Spec given;
+    std::memcpy(&given, rest.data(), sizeof given);
+    return given;
+}
+
+int read_image(const ReplayReader::Source& source, const ReplayReader::Point& point,
+               std::uint32_t number, int channel, trace::ValueLists& lists) {
+    Session session(point.settings, point.image.command, point.profiles);
+    const Collection::Shared shared{
+        [&](const trace::Spec& wanted, const trace::ValueLists& values) {
+            if (wanted.captures & trace::kCaptureValues) lists = values;
+            return agree_in_child(channel, wanted);
+        },
+        source.readers, number, source.trace.instructions()};
+    Collection collection(session, point.image, source.segment, source.lifeline, &shared);
+    collection.collect();
+    const auto [word, problem] = hear(channel);
+    if (!problem.empty()) {
+        log::problem(problem);
+        collection.incomplete(problem);
+    }
+    const Collection::Outcome outcome = collection.finish(ending_of(source.trace));
+    session.profilers.clear();
+    return problem.empty() && !outcome.failed && !outcome.lost ? 0 : kExitFailure;
+}
+
+}  // namespace
+
+pid_t start_in_child(int log, const std::function<int()>& work) {
+    std::fflush(nullptr);  // what waits there is this process's to write
+    const pid_t parent = getpid(), child = fork();
+    if (child < 0)
+        throw Error(fmt::format("cannot start a process: {}", reason_of_no_process(errno)));
+    if (child > 0) return child;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(kExitFailure);
+    if (log >= 0) {
+        dup2(log, STDOUT_FILENO);
+        dup2(log, STDERR_FILENO);
+    }
+    int status = kExitFailure;
+    try {
+        status = work();
+    } catch (const std::exception& e) {
+        log::problem(e.what());
+    } catch (const SentAway&) {
+        // the parent knows
+    }
+    std::fflush(nullptr);
+    _exit(status);
+}
+
+std::optional<Ending> ending_of(const replay::ImageTrace& trace) {
+    const bool killed = trace.end() && trace.end()->state == TRACE_IMAGE_KILLED;
+    if (!trace.end() || (killed && trace.end()->signal == 0)) return {};
+    return Ending{trace.end()->exit_status, trace.end()->signal};
+}
+
+int exit_status_of(pid_t child) {
+    int status = 0;
+    pid_t ended = 0;
+    do ended = waitpid(child, &status, 0);
+    while (ended < 0 && errno == EINTR);
+    if (ended >= 0 && WIFEXITED(status)) return WEXITSTATUS(status);
+    const std::string how =
+        ended < 0 ? fmt::format("a process of the replay has disappeared: {}", system_reason(errno))
+                  : fmt::format("process {} of the replay was ended by signal {} ({})", ended,
+                                WTERMSIG(status), strsignal(WTERMSIG(status)));
+    log::problem(how + "; its results are missing: run the replay again");
+    return kExitFailure;
+}
+
+void ReplayReader::Unmap::operator()(trace::ValueLists* lists) const {
+    munmap(lists, sizeof *lists);
+}
+
+ReplayReader::ReplayReader(const Source& source, const Point& point, std::uint32_t number)
+    : values_(shared_lists()) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        throw Error(fmt::format("cannot make a socket: {}", system_reason(errno)));
+    channel_ = ends[0];
+    try {
+        pid_ = start_in_child(point.log, [&] {
+            close(ends[0]);
+            source.lifeline.close_writing_end();
+            log::set_quiet(point.settings.quiet);
+            return read_image(source, point, number, ends[1], *values_);
+        });
+    } catch (...) {
+        close(ends[0]);
+        close(ends[1]);
+        throw;
+    }
+    close(ends[1]);
+}
+
+ReplayReader::~ReplayReader() {
+    close(channel_);
+    if (pid_ >= 0) exit_status_of(pid_);
+}
+
+std::optional<trace::Spec> ReplayReader::wanted() const {
+    trace::Spec spec;
+    ssize_t got = 0;
+    do got = recv(channel_, &spec, sizeof spec, 0);
+    while (got < 0 && errno == EINTR);
+    if (got != sizeof spec) return {};
+    return spec;
+}
+
+void ReplayReader::agree(const trace::Spec& given) const {
+    say(channel_, Word::kAgreed, bytes_of(given));
+}
+
+void ReplayReader::refuse(const std::string& why) const {
+    say(channel_, Word::kRefused, why);
+}
+
+void ReplayReader::send_away() const {
+    say(channel_, Word::kSentAway);
+}
+
+void ReplayReader::finish(const std::string& problem) const {
+    say(channel_, Word::kFinished, problem);
+}
+
+int ReplayReader::exit_status() {
+    return exit_status_of(std::exchange(pid_, -1));
+}
+
 namespace {
 
 bool misses_caches(const trace::Spec& spec) {

@@ -2,15 +2,18 @@
 // read the same segment.
 #pragma once
 
+#include "framework/collector/launch/child.h"
 #include "framework/collector/launch/lifeline.h"
 #include "framework/collector/run/output_files.h"
 #include "framework/collector/run/profile_log.h"
-#include "framework/collector/run/replay_reader.h"
+#include "framework/collector/run/replay.h"
 #include "framework/collector/run/settings.h"
 #include "framework/collector/trace/segment.h"
 #include "framework/driver/replay/image_trace.h"
 #include "framework/trace/readers.h"
 
+#include <sys/types.h>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +21,70 @@
 #include <vector>
 
 namespace assay::collector {
+
+// The process that profiles one image of a trace as one point of a replay wants it, while its
+// parent fills the segment that all such processes read.
+
+// Lets `work` run in a process of its own, whose output goes to `log` if that is one. Returns the
+// process. Throws Error.
+pid_t start_in_child(int log, const std::function<int()>& work);
+// Waits for its end, or for that of any child. Its exit status; kExitFailure if it was killed.
+constexpr pid_t kAnyChild = -1;
+int exit_status_of(pid_t child);
+
+// How the image's process has ended; none if that is not known, as of a child that was killed.
+std::optional<Ending> ending_of(const replay::ImageTrace& trace);
+
+class ReplayReader {
+  public:
+    // What all readers of the image share. It must live longer.
+    struct Source {
+        const replay::ImageTrace& trace;
+        Segment& segment;
+        Lifeline& lifeline;
+        trace::Readers& readers;
+    };
+    struct Point {
+        const CoreSettings& settings;
+        int log;
+        std::shared_ptr<const ProfileLog> profiles;
+        Image image;
+    };
+
+    // Starts the process, which is reader `number`. This one must have no other thread. Throws
+    // Error.
+    ReplayReader(const Source& source, const Point& point, std::uint32_t number);
+    ~ReplayReader();
+    ReplayReader(const ReplayReader&) = delete;
+    ReplayReader& operator=(const ReplayReader&) = delete;
+
+    // What it wants; none if it has ended, which it has explained.
+    std::optional<trace::Spec> wanted() const;
+    // Of values, if that has them. Behind wanted().
+    const trace::ValueLists& wanted_values() const { return *values_; }
+    // It gets that, which is in the segment.
+    void agree(const trace::Spec& given) const;
+    // It ends.
+    void refuse(const std::string& why) const;
+    // It ends without a word: what it wants does not go together with what the others want.
+    void send_away() const;
+    // All has been replayed but for `problem`.
+    void finish(const std::string& problem) const;
+
+    // Hangs up when the process ends.
+    int channel() const { return channel_; }
+    // Waits for its end.
+    int exit_status();
+
+  private:
+    struct Unmap {
+        void operator()(trace::ValueLists* lists) const;
+    };
+
+    const std::unique_ptr<trace::ValueLists, Unmap> values_;  // shared with the process
+    int channel_ = -1;
+    pid_t pid_ = -1;
+};
 
 struct ReplayedPoint {
     CoreSettings settings;

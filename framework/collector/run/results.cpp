@@ -1,8 +1,7 @@
 #include "framework/collector/run/results.h"
 
-#include "framework/collector/results/data_events.h"
 #include "framework/collector/results/generated_names.h"
-#include "framework/collector/results/object_shares.h"
+#include "framework/collector/results/object_groups.h"
 #include "framework/collector/results/profile.h"
 #include "framework/events/formula.h"
 #include "framework/support/error.h"

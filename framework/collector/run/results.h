@@ -1,9 +1,7 @@
 // What the profilers of one process image have counted, and the files that it goes to.
 #pragma once
 
-#include "framework/collector/results/context_counts.h"
 #include "framework/collector/results/context_shares.h"
-#include "framework/collector/results/hotlists.h"
 #include "framework/collector/results/sample_database.h"
 #include "framework/collector/results/sampling.h"
 #include "framework/collector/run/output_files.h"

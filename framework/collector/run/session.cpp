@@ -1,6 +1,5 @@
 #include "framework/collector/run/session.h"
 
-#include "framework/collector/hosted/find_profiler.h"
 #include "framework/collector/hosted/hosted_profiler.h"
 #include "framework/collector/profilers/loaded_profiler.h"
 #include "framework/collector/run/output_files.h"

@@ -5,7 +5,7 @@
 #include "framework/collector/run/simulation_points.h"
 #include "framework/recording/trace_content.h"
 #include "framework/support/command_line.h"
-#include "framework/trace/cpu_level.h"
+#include "framework/trace/launch.h"
 #include "framework/trace/segment_layout.h"
 
 #include <chrono>

@@ -2,13 +2,16 @@
 //
 // It is the calling context tree of Ammons, Ball and Larus ("Exploiting Hardware Performance
 // Counters with Flow and Context Sensitive Profiling", PLDI 1997), with another rule for recursion
-// (trace/recursion.h). The length of a path is bounded by the number of functions and handlers,
+// (trace/context_nodes.h). The length of a path is bounded by the number of functions and handlers,
 // however deep a recursion goes.
 #pragma once
 
 #include "assay/trace_types.h"
-#include "framework/trace/recursion.h"
+#include "framework/trace/context_nodes.h"
+#include "framework/trace/segment_layout.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <unordered_map>
@@ -81,6 +84,44 @@ class ContextTree {
     Variants of_objects_;               // by context and object
     Variants of_threads_;               // by number and thread
     bool overflowed_ = false;
+};
+
+// Which thread each record of a trace is of, told to profilers by way of contexts, as objects are:
+// a variant of the calling context for each thread (ContextTree::variant_of_thread).
+
+class ThreadContexts {
+  public:
+    // Of all threads that have had no slot of their own.
+    static constexpr std::uint32_t kLater = ContextTree::kNone - 1;
+    // What the counts of a thread go under.
+    static std::uint32_t number(std::uint32_t slot, std::uint32_t thread) {
+        return slot < trace::kOwnSlots ? std::min(thread, kLater - 1) : kLater;
+    }
+
+    // Which must live longer.
+    explicit ThreadContexts(ContextTree& tree) : tree_(tree) {}
+
+    // The contexts of so many records of a thread, for those that it has been given, or for none.
+    // Valid until the next call.
+    std::span<const std::uint32_t> follow(std::uint32_t slot, std::uint32_t thread,
+                                          std::span<const std::uint32_t> contexts,
+                                          std::size_t records) {
+        const std::uint32_t own = number(slot, thread);
+        result_.assign(records, contexts.empty() ? tree_.variant_of_thread(0, own) : 0);
+        std::uint32_t context = ContextTree::kNone, variant = 0;
+        for (std::size_t i = 0; i < contexts.size(); ++i) {
+            if (contexts[i] != context) {
+                context = contexts[i];
+                variant = tree_.variant_of_thread(context, own);
+            }
+            result_[i] = variant;
+        }
+        return result_;
+    }
+
+  private:
+    ContextTree& tree_;
+    std::vector<std::uint32_t> result_;
 };
 
 }  // namespace assay::collector

@@ -1,6 +1,8 @@
 #include "framework/collector/trace/data_objects.h"
 
 #include <algorithm>
+#include <bit>
+#include <iterator>
 
 namespace assay::collector {
 
@@ -55,6 +57,132 @@ void DataObjects::settle(std::uint64_t entry, std::uint32_t object) {
 
 std::uint32_t DataObjects::final_number(std::uint32_t number) const {
     return number < final_.size() && final_[number] != kAsItIs ? final_[number] : number;
+}
+
+std::uint32_t HeapBlocks::innermost(std::uint64_t address) const {
+    auto at = at_.upper_bound(address);
+    if (at == at_.begin()) return kNone;
+    std::uint32_t block = std::prev(at)->second;
+    while (block != kNone && !blocks_[block].contains(address)) block = blocks_[block].outer;
+    return block;
+}
+
+std::uint32_t HeapBlocks::beginning_at(std::uint64_t start) const {
+    const auto found = at_.find(start);
+    return found == at_.end() ? kNone : found->second;
+}
+
+std::pair<std::uint64_t, std::uint64_t> HeapBlocks::gap(std::uint64_t address, std::uint64_t start,
+                                                        std::uint64_t end) const {
+    const auto next = at_.upper_bound(address);
+    if (next != at_.end()) end = std::min(end, next->first);
+    if (next != at_.begin())
+        start = std::max(start, std::min(address, blocks_[std::prev(next)->second].end));
+    return {start, end};
+}
+
+// A free one has neither start nor end.
+std::vector<std::uint32_t> HeapBlocks::all() const {
+    std::vector<std::uint32_t> all;
+    for (std::uint32_t block = 0; block < blocks_.size(); ++block)
+        if (blocks_[block].end != 0) all.push_back(block);
+    return all;
+}
+
+// A block that reaches into a new one, and does not contain it, is gone: nobody has told.
+void HeapBlocks::allocate(std::uint64_t start, std::uint64_t bytes, std::uint64_t born) {
+    if (bytes == 0) return;
+    const std::uint64_t end = start + bytes;
+    for (auto at = at_.lower_bound(start); at != at_.end() && at->first < end;
+         at = at_.lower_bound(start)) {
+        const Block& there = blocks_[at->second];
+        if (there.start == start && there.end > end) break;
+        remove(at->second, born);
+    }
+    std::uint32_t outer = innermost(start);
+    while (outer != kNone && blocks_[outer].end < end) {
+        remove(outer, born);
+        outer = innermost(start);
+    }
+    auto number = static_cast<std::uint32_t>(blocks_.size());
+    if (free_.empty()) {
+        blocks_.emplace_back();
+        touched_.emplace_back();
+    } else {
+        number = free_.back();
+        free_.pop_back();
+        touched_[number] = {};
+    }
+    Block& block = blocks_[number];
+    block = {.start = start, .end = end, .born = born, .outer = outer, .version = block.version};
+    if (outer != kNone) {
+        ++blocks_[outer].inner;
+        ++blocks_[outer].version;
+    }
+    at_[start] = number;
+    ++version_;
+}
+
+void HeapBlocks::give_back(std::uint64_t start, std::uint64_t died) {
+    if (const std::uint32_t block = beginning_at(start); block != kNone) remove(block, died);
+}
+
+// With those that lie in it.
+void HeapBlocks::remove(std::uint32_t number, std::uint64_t died) {
+    Block& block = blocks_[number];
+    while (block.inner != 0) {
+        // The one that begins last is in it, or in one that is.
+        const auto last = std::prev(at_.lower_bound(block.end));
+        if (last->second == number) break;
+        remove(last->second, died);
+    }
+    ends_(number, died);
+    const auto at = at_.find(block.start);
+    if (block.outer != kNone) {
+        --blocks_[block.outer].inner;
+        ++blocks_[block.outer].version;
+    }
+    if (at != at_.end() && at->second == number) {
+        if (block.outer != kNone && blocks_[block.outer].start == block.start)
+            at->second = block.outer;
+        else
+            at_.erase(at);
+    }
+    ++block.version;
+    block.object = kNone;
+    block.start = block.end = 0;
+    free_.push_back(number);
+    ++version_;
+}
+
+// At fixed distances below the thread pointer (glibc's elf/dl-tls.c, _dl_determine_tlsoffset, for
+// TLS_TCB_AT_TP; the psABI's variant II). What the program loads later has blocks of the heap.
+std::vector<ThreadLocalBlock> lay_out_thread_locals(std::span<const MappedImage> images) {
+    std::vector<ThreadLocalBlock> blocks;
+    std::uint64_t offset = 0, free_top = 0, free_bottom = 0;
+    const auto round_up = [](std::uint64_t value, std::uint64_t alignment) {
+        return (value + alignment - 1) & ~(alignment - 1);
+    };
+    for (const auto& [file, symbols] : images) {
+        if (symbols == nullptr) continue;
+        const auto block = symbols->thread_local_block();
+        const std::uint64_t alignment = std::max<std::uint64_t>(block.alignment, 1);
+        if (block.bytes == 0 || !std::has_single_bit(alignment)) continue;
+        const std::uint64_t first = -(block.address & (alignment - 1)) & (alignment - 1);
+        std::uint64_t below = round_up(free_top + block.bytes - first, alignment) + first;
+        if (free_bottom - free_top >= block.bytes && below <= free_bottom) {
+            free_top = below;
+        } else {
+            below = round_up(offset + block.bytes - first, alignment) + first;
+            if (below > offset + block.bytes + (free_bottom - free_top)) {
+                free_top = offset;
+                free_bottom = below - block.bytes;
+            }
+            offset = below;
+        }
+        blocks.push_back({file, below, block.bytes});
+    }
+    return blocks;
 }
 
 }  // namespace assay::collector

@@ -1,6 +1,6 @@
 #include "framework/collector/trace/interval_reader.h"
 
-#include "framework/collector/trace/code_tables.h"
+#include "framework/collector/trace/segment.h"
 
 #include <algorithm>
 #include <utility>

@@ -9,10 +9,7 @@
 #pragma once
 
 #include "framework/collector/trace/data_objects.h"
-#include "framework/collector/trace/heap_blocks.h"
-#include "framework/collector/trace/record_times.h"
 #include "framework/collector/trace/segment.h"
-#include "framework/collector/trace/thread_local_layout.h"
 #include "framework/collector/trace/timed_blocks.h"
 #include "framework/symbols/data_symbols.h"
 #include "framework/symbols/frame_variables.h"

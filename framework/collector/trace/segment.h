@@ -1,6 +1,7 @@
 // The collector's mapping of the trace segment (framework/trace/segment_layout.h).
 #pragma once
 
+#include "assay/trace_types.h"
 #include "framework/trace/command_event.h"
 #include "framework/trace/segment_layout.h"
 
@@ -115,6 +116,14 @@ class Segment {
     MemoryFile file_;
     SharedMemory tables_;
     std::vector<Slot> slots_;
+};
+
+// The translated code, as far as it has been checked.
+
+struct CodeTables {
+    std::span<const trace_block_t> blocks;
+    std::span<const trace_instr_t> instrs;
+    std::span<const trace_site_t> sites;
 };
 
 }  // namespace assay::collector

@@ -14,8 +14,8 @@
 // another.
 #pragma once
 
-#include "framework/collector/trace/code_tables.h"
 #include "framework/collector/trace/context_tree.h"
+#include "framework/collector/trace/segment.h"
 
 #include <map>
 #include <span>

@@ -1,14 +1,102 @@
 // Blocks of the heap, by address and time. Times are numbers of entries of the allocation log.
 #pragma once
 
+#include "assay/trace_types.h"
+#include "framework/trace/segment_layout.h"
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace assay::collector {
+
+// What the program has said with assay/client.h, until the buffer arrives among whose records it
+// was said.
+
+class MarkerQueues {
+  public:
+    // `text` is that of the marker's string arguments, a zero byte behind each: the program's,
+    // which become printable. The slot must be one that there is.
+    void add(const trace::MarkerEvent& event, std::string_view text);
+
+    // The thread of the next marker of a slot up to that buffer, if it is another one.
+    std::optional<std::uint32_t> earlier_thread(std::uint32_t slot, std::uint32_t thread,
+                                                std::uint32_t buffer) const;
+    // Removes the markers of a slot and a thread up to that buffer, which has `count` records. They
+    // are valid until the next call.
+    std::span<const trace_marker_t> take(std::uint32_t slot, std::uint32_t thread,
+                                         std::uint32_t buffer, std::uint64_t count);
+
+  private:
+    struct Marker {
+        trace::MarkerEvent event;
+        std::string name, owner;
+    };
+
+    const Marker* next(std::uint32_t slot, std::uint32_t buffer) const;
+
+    std::vector<std::deque<Marker>> slots_;
+    std::deque<Marker> taken_;  // what shown_ points to
+    std::vector<trace_marker_t> shown_;
+};
+
+// When records were made, in instructions of the process: known of some, and estimated in between.
+
+class RecordTimes {
+  public:
+    // Moments. In a longer run they are further apart: a run of any length takes the same memory.
+    static constexpr std::size_t kMost = std::size_t{1} << 18;
+
+    // All records so far were made when the process had executed so many instructions; `record`
+    // counts them, whatever they are.
+    void note(std::uint64_t record, std::uint64_t time) {
+        const auto differs = [&](const Moment& from) {
+            return time >= from.time + worthwhile_ || time < from.time;
+        };
+        if (moments_.size() == kMost) keep_every_second();
+        if (moments_.size() > 1 && !differs(moments_[moments_.size() - 2]))
+            moments_.back() = {record, time};
+        else
+            moments_.push_back({record, time});
+    }
+    std::size_t moments() const { return moments_.size(); }
+    std::uint64_t last() const { return moments_.back().time; }
+    std::uint64_t of(std::uint64_t record) const {
+        const auto behind = std::upper_bound(
+            moments_.begin(), moments_.end(), record,
+            [](std::uint64_t at, const Moment& moment) { return at < moment.record; });
+        if (behind == moments_.end()) return last();
+        const Moment& before = *std::prev(behind);
+        if (behind->time <= before.time) return before.time;
+        return before.time +
+               static_cast<std::uint64_t>(static_cast<double>(behind->time - before.time) *
+                                          static_cast<double>(record - before.record) /
+                                          static_cast<double>(behind->record - before.record));
+    }
+
+  private:
+    struct Moment {
+        std::uint64_t record = 0, time = 0;
+    };
+    void keep_every_second() {
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < moments_.size(); i += 2) moments_[kept++] = moments_[i];
+        moments_.resize(kept);
+        worthwhile_ *= 2;
+    }
+
+    std::uint64_t worthwhile_ = 4096;  // instructions
+    std::vector<Moment> moments_{Moment{}};
+};
 
 class TimedBlocks {
   public:

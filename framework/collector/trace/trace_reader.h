@@ -6,9 +6,8 @@
 #pragma once
 
 #include "framework/collector/trace/address_map.h"
-#include "framework/collector/trace/code_tables.h"
-#include "framework/collector/trace/marker_queues.h"
 #include "framework/collector/trace/segment.h"
+#include "framework/collector/trace/timed_blocks.h"
 #include "framework/trace/readers.h"
 
 #include <chrono>

@@ -7,7 +7,7 @@
 #include "framework/driver/replay/image_trace.h"
 #include "framework/driver/replay/parallel_parts.h"
 #include "framework/driver/replay/replayed_thread.h"
-#include "framework/driver/replay/slot_writer.h"
+#include "framework/driver/replay/segment_writer.h"
 
 #include <cstdint>
 #include <map>

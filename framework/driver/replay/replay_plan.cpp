@@ -1,6 +1,6 @@
 #include "framework/driver/replay/replay_plan.h"
 
-#include "framework/driver/replay/context_words.h"
+#include "framework/driver/replay/replayed_contexts.h"
 #include "framework/recording/trace_content.h"
 #include "framework/x86/decoder.h"
 

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "framework/driver/native/machine/predictor.h"
-#include "framework/driver/replay/line_filters.h"
+#include "framework/driver/replay/miss_filter.h"
 #include "framework/driver/replay/replay_plan.h"
 #include "framework/driver/replay/replayed_contexts.h"
-#include "framework/driver/replay/slot_writer.h"
+#include "framework/driver/replay/segment_writer.h"
 
 #include <array>
 #include <cstdint>

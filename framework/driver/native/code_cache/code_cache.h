@@ -11,8 +11,7 @@
 // have.
 #pragma once
 
-#include "framework/driver/native/emit/call_tree_stubs.h"
-#include "framework/driver/native/machine/code_address.h"
+#include "framework/driver/native/emit/record_stubs.h"
 #include "framework/driver/native/machine/context.h"
 #include "framework/driver/native/machine/pc_map.h"
 #include "framework/driver/native/machine/target_memory.h"

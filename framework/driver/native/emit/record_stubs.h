@@ -3,6 +3,7 @@
 #pragma once
 
 #include "framework/driver/native/emit/assembler.h"
+#include "framework/driver/native/machine/call_tree.h"
 #include "framework/trace/segment_layout.h"
 
 namespace assay::native {
@@ -21,5 +22,14 @@ void emit_miss_stub(Assembler& code, const trace::Spec& spec, unsigned address, 
 // `reference_stub`: that of the same cursor.
 void emit_series_stub(Assembler& code, const trace::Spec& spec, unsigned cursor,
                       std::uint64_t reference_stub);
+
+// The subroutines that translated code calls for what it does not find in the words of a node
+// (CallTree). On Context::stub_stack are, first pushed first: the function's second argument, and
+// its third. They change no register but the flags.
+
+enum CallTreeStub : unsigned { kCallStub, kJumpStub, kArriveStub };
+inline constexpr unsigned kCallTreeStubs = 3;
+
+void emit_call_tree_stub(Assembler& code, CallTreeStub stub);
 
 }  // namespace assay::native

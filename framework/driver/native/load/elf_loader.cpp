@@ -2,7 +2,7 @@
 
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/address_space.h"
-#include "framework/support/dynamic_linker.h"
+#include "framework/support/program_file.h"
 
 #include <elf.h>
 #include <fcntl.h>

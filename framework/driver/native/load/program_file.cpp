@@ -1,8 +1,6 @@
 #include "framework/driver/native/load/program_file.h"
 
-#include "framework/support/dynamic_linker.h"
-#include "framework/support/interpreter_line.h"
-#include "framework/support/privilege.h"
+#include "framework/support/program_file.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -9,8 +9,8 @@
 //
 // A frame is known by its canonical frame address (DWARF: the stack pointer before the call), and
 // is alive as long as that is above the stack pointer: as in the collector (ShadowStacks), whose
-// notion of a stack is the same, too. trace/recursion.h says in which context a function is that is
-// called again before it has returned (Spec::recursion).
+// notion of a stack is the same, too. trace/context_nodes.h says in which context a function is
+// that is called again before it has returned (Spec::recursion).
 #pragma once
 
 #include "framework/trace/context_nodes.h"

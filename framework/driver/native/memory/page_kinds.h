@@ -6,8 +6,8 @@
 // divide a mapping, and neighbours of the same kind are one. For who holds the driver's lock.
 #pragma once
 
+#include "framework/driver/native/memory/memory_map.h"
 #include "framework/driver/native/memory/own_memory.h"
-#include "framework/driver/native/memory/range_map.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,7 +1,6 @@
 #include "framework/driver/native/memory/proc_maps.h"
 
 #include "framework/driver/native/memory/own_memory.h"
-#include "framework/driver/native/memory/read_file.h"
 
 #include <algorithm>
 #include <array>

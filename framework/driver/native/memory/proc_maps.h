@@ -3,6 +3,9 @@
 
 #include "framework/driver/native/memory/memory_map.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +13,19 @@
 #include <vector>
 
 namespace assay::native {
+
+// The contents of a small file of /proc.
+
+// Empty if it cannot be read.
+inline std::string read_file(const char* path) {
+    std::string text;
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    std::array<char, 4096> part{};
+    for (ssize_t got = 0; (got = read(file, part.data(), part.size())) > 0;)
+        text.append(part.data(), static_cast<std::size_t>(got));
+    if (file >= 0) close(file);
+    return text;
+}
 
 // A line of maps, and the first line of each mapping in smaps: proc_pid_maps(5).
 struct Mapping {

@@ -1,7 +1,6 @@
 #include "framework/driver/native/process/code_faults.h"
 
 #include "framework/driver/native/emit/assembler.h"
-#include "framework/driver/native/process/interrupted_state.h"
 
 #include <mutex>
 

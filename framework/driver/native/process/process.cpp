@@ -1,12 +1,12 @@
 #include "framework/driver/native/process/process.h"
 
+#include "framework/driver/native/load/elf_functions.h"
 #include "framework/driver/native/load/initial_stack.h"
-#include "framework/driver/native/load/vdso.h"
 #include "framework/driver/native/machine/own_descriptors.h"
 #include "framework/driver/native/machine/saved_state.h"
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/memory/own_memory.h"
-#include "framework/driver/native/memory/read_file.h"
+#include "framework/driver/native/memory/proc_maps.h"
 #include "framework/driver/native/processor/shown_processor.h"
 
 #include <elf.h>

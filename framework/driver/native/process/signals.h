@@ -11,7 +11,7 @@
 
 #include "framework/driver/native/process/code_faults.h"
 #include "framework/driver/native/process/stepper.h"
-#include "framework/driver/native/signals/held_signals.h"
+#include "framework/driver/native/signals/signal_actions.h"
 #include "framework/driver/native/signals/signal_frame.h"
 
 #include <ucontext.h>

@@ -3,7 +3,7 @@
 #include "framework/driver/native/machine/saved_state.h"
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/address_space.h"
-#include "framework/driver/native/process/interrupted_state.h"
+#include "framework/driver/native/process/code_faults.h"
 #include "framework/driver/native/process/process.h"
 #include "framework/driver/native/process/tracer.h"
 #include "framework/driver/native/processor/shown_processor.h"

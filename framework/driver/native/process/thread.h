@@ -4,9 +4,8 @@
 #include "framework/driver/native/code_cache/code_cache.h"
 #include "framework/driver/native/process/allocations.h"
 #include "framework/driver/native/process/bursts.h"
-#include "framework/driver/native/process/intervals.h"
+#include "framework/driver/native/process/schedule.h"
 #include "framework/driver/native/process/signals.h"
-#include "framework/driver/native/process/turns.h"
 #include "framework/driver/native/trace/thread_trace.h"
 
 #include <atomic>

@@ -2,7 +2,7 @@
 // of them a program is not shown.
 #pragma once
 
-#include "framework/trace/cpu_level.h"
+#include "framework/trace/launch.h"
 
 #include <array>
 #include <bitset>

@@ -5,9 +5,9 @@
 // an instruction refers to is computed.
 #pragma once
 
+#include "framework/driver/native/machine/context.h"
 #include "framework/driver/native/process/process.h"
 #include "framework/driver/native/run/special_references.h"
-#include "framework/driver/native/run/special_values.h"
 
 namespace assay::native {
 
@@ -56,5 +56,11 @@ class Execution {
     // With contexts, where translated code was left: 0 if it did not follow calls.
     std::uint64_t sp_left_with_ = 0;
 };
+
+// iretq: how a program restores all of its registers at once, such as Wine behind an exception.
+
+// Takes where to go on, the flags and the stack pointer from the stack. False, and nothing is
+// changed, where it would fault or go on in another mode than that of 64-bit programs.
+bool return_from_interrupt(Context& context);
 
 }  // namespace assay::native

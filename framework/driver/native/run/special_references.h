@@ -3,11 +3,97 @@
 
 #include "framework/driver/native/code_cache/code_watch.h"
 #include "framework/driver/native/machine/driver_lock.h"
-#include "framework/driver/native/run/reference_recorder.h"
+#include "framework/driver/native/trace/thread_trace.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace assay::native {
+
+// Records single references whose addresses C++ has found: those that the filter of references to
+// data lets pass, which is the one that translated code uses, and that miss the first level where
+// that is simulated.
+
+class ReferenceRecorder {
+  public:
+    // `first_site`: of the instruction. With footprints, their own is the one before.
+    ReferenceRecorder(const trace::Spec& spec, Context& context, ThreadTrace& trace,
+                      std::uint32_t first_site)
+        : context_(context),
+          trace_(trace),
+          line_(spec.data.line_bytes),
+          sets_(spec.data.sets),
+          span_(std::min(kFilterSpan, line_ * sets_)),
+          first_level_(spec.data_ways != 0 ? context.first_level : nullptr),
+          footprints_(spec.footprints != 0),
+          first_writes_(spec.first_writes != 0),
+          footprint_site_(first_site - 1),
+          context_number_(trace::tells_contexts(spec) ? context.calls.node->number : 0) {}
+
+    void reference(std::uint64_t address, unsigned bytes, std::uint32_t site) {
+        if (sets_ == 0) return trace_.append(address, site);
+        const std::uint64_t first = address & ~std::uint64_t{line_ - 1};
+        const std::uint64_t last = (address + bytes - 1) & ~std::uint64_t{line_ - 1};
+        if (footprints_) return footprint(address, bytes, site, first, last);
+        if (first_writes_) return first_write(address, site, first, last);
+        const bool straddles = first != last;
+        if (entry(first) == first && !straddles) return;
+        if (first_level_ != nullptr) {
+            if (first_level_->refers(address, bytes)) trace_.append(address, site, context_number_);
+            return;
+        }
+        entry(first) = first;
+        if (straddles) entry(last) = last;
+        trace_.append(address, site);
+    }
+
+  private:
+    // In any number of lines. See filtered_references.cpp.
+    void footprint(std::uint64_t address, unsigned bytes, std::uint32_t site, std::uint64_t first,
+                   std::uint64_t last) {
+        if (first == last && entry(first) == first) {
+            const std::uint64_t bits = ~std::uint64_t{0} >> (64 - bytes) << (address % line_);
+            trace_.touched(place(first)) |= bits;
+            return;
+        }
+        const std::uint64_t lines = (last - first) / line_ + 1;
+        trace_.make_room(lines + 1);
+        std::uint64_t line = first;
+        for (std::uint64_t i = 0; i < lines; ++i, line += line_) {
+            const std::uint64_t at = place(line);
+            trace_.append(trace_.touched(at).exchange(0), footprint_site_,
+                          static_cast<std::uint32_t>(at));
+            entry(line) = line;
+        }
+        trace_.append(address, site);
+    }
+
+    // Always recorded. See record_stubs.cpp.
+    void first_write(std::uint64_t address, std::uint32_t site, std::uint64_t first,
+                     std::uint64_t last) {
+        for (const std::uint64_t line : {first, last}) {
+            (&entry(line))[0] = line;
+            (&entry(line))[1] = 0;
+        }
+        trace_.append(address, site);
+    }
+
+    // Of the line's entry, within the filter.
+    std::uint64_t place(std::uint64_t line) const {
+        return line & (span_ - std::min(span_, line_));
+    }
+    std::uint64_t& entry(std::uint64_t line) {
+        return *reinterpret_cast<std::uint64_t*>(context_.data_filter + place(line));
+    }
+
+    Context& context_;
+    ThreadTrace& trace_;
+    std::uint32_t line_, sets_, span_;
+    FirstLevel* first_level_;  // where only its misses are recorded
+    bool footprints_, first_writes_;
+    std::uint32_t footprint_site_;
+    std::uint32_t context_number_;  // what records of references have in `aux`
+};
 
 class RepeatedString;
 
@@ -46,6 +132,29 @@ class SpecialReferences {
     Context& context_;
     const CodeWatch& watch_;
     DriverLock& lock_;
+};
+
+// Values of instructions whose references have to be computed when they run. The driver is entered
+// before them and behind them; what cannot be read, the execution does not have. And values of any
+// instruction that translated code cannot read.
+
+// Of one thread.
+class SpecialValues {
+  public:
+    SpecialValues(const TraceTables& tables, ThreadTrace& trace, Context& context)
+        : tables_(tables), trace_(trace), context_(context) {}
+
+    // Reads those of before the instruction, and records all behind it.
+    void read(const Instruction& instruction);
+    void record(const Instruction& instruction, std::uint32_t first_site);
+    // Those of any instruction that only the saved state has, before it or behind it, for
+    // translated code to record.
+    void read_saved(const Instruction& instruction, bool before);
+
+  private:
+    const TraceTables& tables_;
+    ThreadTrace& trace_;
+    Context& context_;
 };
 
 }  // namespace assay::native

@@ -2,7 +2,7 @@
 #include "framework/driver/native/syscalls/vsyscall.h"
 
 #include "framework/driver/native/machine/target_memory.h"
-#include "framework/driver/native/memory/read_file.h"
+#include "framework/driver/native/memory/proc_maps.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
 #include <sys/syscall.h>

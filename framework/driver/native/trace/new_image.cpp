@@ -1,7 +1,7 @@
 #include "framework/driver/native/trace/new_image.h"
 
 #include "framework/trace/high_descriptor.h"
-#include "framework/trace/process_channel.h"
+#include "framework/trace/launch.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // A further process image that is profiled: its trace segment and its lifeline, which the driver
-// makes and announces to the collector's side (framework/trace/process_channel.h).
+// makes and announces to the collector's side (framework/trace/launch.h).
 #pragma once
 
 #include "framework/trace/segment_layout.h"

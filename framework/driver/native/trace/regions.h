@@ -20,7 +20,7 @@
 #pragma once
 
 #include "framework/driver/native/machine/context.h"
-#include "framework/driver/native/trace/function_patterns.h"
+#include "framework/driver/native/trace/allocation_functions.h"
 
 #include <cstdint>
 #include <set>

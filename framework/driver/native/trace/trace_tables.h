@@ -44,7 +44,7 @@ class TraceTables {
     bool detached() const { return detached_.load(std::memory_order_relaxed); }
     // Sets that if the collector is gone. Async-signal-safe.
     void look_for_collector();
-    // Where new images are announced (framework/trace/process_channel.h); -1: children are not
+    // Where new images are announced (framework/trace/launch.h); -1: children are not
     // followed.
     int channel() const { return channel_; }
 

@@ -14,7 +14,7 @@
 // Classes are final, so that these calls are no virtual ones: see capture_list.h.
 #pragma once
 
-#include "framework/driver/native/translate/placer.h"
+#include "framework/driver/native/translate/boundaries.h"
 #include "framework/driver/native/translate/unit_writer.h"
 #include "framework/driver/native/translate/values.h"
 

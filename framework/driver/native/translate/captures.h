@@ -4,7 +4,7 @@
 
 #include "framework/driver/native/translate/block_increments.h"
 #include "framework/driver/native/translate/block_records.h"
-#include "framework/driver/native/translate/capture_list.h"
+#include "framework/driver/native/translate/capture.h"
 #include "framework/driver/native/translate/contexts.h"
 #include "framework/driver/native/translate/control_flow.h"
 #include "framework/driver/native/translate/fetches.h"
@@ -12,7 +12,117 @@
 #include "framework/driver/native/translate/specials.h"
 #include "framework/driver/native/translate/value_records.h"
 
+#include <optional>
+#include <tuple>
+#include <utility>
+
 namespace assay::native {
+
+// Captures, in order: what the planner and the emitter go over instead of knowing any by name.
+
+template <typename... C>
+class CaptureList {
+  public:
+    // --- Of any unit.
+
+    static bool end_block(const trace::Spec& spec, const Instruction& instruction) {
+        return ((C::wanted(spec) && C::ends_block(instruction)) || ...);
+    }
+    static ValueRegisters read(const TraceTables& tables, const Form& form) {
+        ValueRegisters all;
+        const auto add = [&all](const ValueRegisters& more) {
+            all.before |= more.before;
+            all.behind |= more.behind;
+        };
+        ((C::wanted(tables.spec()) ? add(C::reads(tables, form)) : void()), ...);
+        return all;
+    }
+    static bool need_live_on_ways(const trace::Spec& spec) {
+        return ((C::kNeedsLiveOnWays && C::wanted(spec)) || ...);
+    }
+    static bool one_place_will_do(const trace::Spec& spec) {
+        return (C::wanted(spec) || ...) && ((C::kOnePlaceWillDo || !C::wanted(spec)) && ...);
+    }
+
+    // --- Of one.
+
+    explicit CaptureList(UnitWriter& writer) {
+        if (!writer.plan.collects()) return;
+        const auto make = [&writer]<typename Each>(std::optional<Each>& capture) {
+            if (Each::wanted(writer.spec)) capture.emplace(writer);
+        };
+        std::apply([&](auto&... each) { (make(each), ...); }, captures_);
+    }
+
+    void place_items(UnitPlan& plan) {
+        Placer placer(plan);
+        for (PlannedBlock& block : plan.blocks) {
+            placer.begin(block);
+            for (unsigned instr = block.first; instr < block.end(); ++instr)
+                forwards([&]<typename Each>(Each& capture) {
+                    placer.set_capture(kNumber<Each>);
+                    capture.place(placer, block, instr);
+                });
+            placer.end(block);
+        }
+    }
+    void emit(const Item& item) {
+        forwards([&]<typename Each>(Each& capture) {
+            if (item.capture == kNumber<Each>) capture.emit(item);
+        });
+    }
+    void at_entry(const PlannedBlock& block, Block& record) {
+        forwards([&](auto& capture) { capture.at_entry(block, record); });
+    }
+    void before(const Instruction& instruction, unsigned position) {
+        forwards([&](auto& capture) { capture.before(instruction, position); });
+    }
+    void behind(const Instruction& instruction, unsigned position) {
+        backwards([&](auto& capture) { capture.behind(instruction, position); });
+    }
+    void before_branch(const Instruction& branch, unsigned position) {
+        forwards([&](auto& capture) { capture.before_branch(branch, position); });
+    }
+    bool follow(const Instruction& branch, unsigned position) {
+        bool any = false;
+        forwards([&](auto& capture) { any = any || capture.follows(branch, position); });
+        return any;
+    }
+    void leave(const Way& way) {
+        backwards([&](auto& capture) { capture.leave(way); });
+    }
+    void leave_indirectly(const Instruction& branch, unsigned position) {
+        backwards([&](auto& capture) { capture.leave_indirectly(branch, position); });
+    }
+
+    // Which one of the list it is: Item::capture.
+    template <typename Each>
+    static constexpr std::uint8_t kNumber = [] {
+        unsigned number = 0;
+        bool found = false;
+        ((found = found || std::is_same_v<C, Each>, number += found ? 0 : 1), ...);
+        return static_cast<std::uint8_t>(number);
+    }();
+
+  private:
+    template <typename Do>
+    void forwards(const Do& act) {
+        std::apply([&](auto&... each) { ((each ? act(*each) : void()), ...); }, captures_);
+    }
+    template <typename Do>
+    void backwards(const Do& act) {
+        backwards(act, std::index_sequence_for<C...>());
+    }
+    template <typename Do, std::size_t... I>
+    void backwards(const Do& act, std::index_sequence<I...> /*numbers*/) {
+        const auto call = [&act](auto& each) {
+            if (each) act(*each);
+        };
+        (call(std::get<sizeof...(C) - 1 - I>(captures_)), ...);
+    }
+
+    std::tuple<std::optional<C>...> captures_;
+};
 
 // Of an instruction, its fetch is recorded before its references, which for a call are still its
 // caller's. Values are read on a way out before others borrow registers there. What counts the

@@ -1,7 +1,7 @@
 #include "framework/driver/native/translate/contexts.h"
 
-#include "framework/driver/native/translate/borrowed.h"
 #include "framework/driver/native/translate/control_flow.h"
+#include "framework/driver/native/translate/scratch.h"
 
 namespace assay::native {
 namespace {

@@ -9,7 +9,7 @@
 //   the stack pointer  gets a value from elsewhere: it must be on the same stack still, and in the
 //                      same frame
 //
-// Whatever is otherwise goes through a subroutine (emit/call_tree_stubs.h).
+// Whatever is otherwise goes through a subroutine (emit/record_stubs.h).
 #pragma once
 
 #include "framework/driver/native/translate/capture.h"

@@ -3,6 +3,8 @@
 #include "framework/driver/native/emit/operand_encoding.h"
 #include "framework/driver/native/processor/shown_processor.h"
 
+#include <algorithm>
+
 namespace assay::native {
 
 void Copies::instruction(const Instruction& instruction, unsigned position) {
@@ -132,6 +134,219 @@ void Copies::copy_state_access(const Instruction& instruction, unsigned position
         copy(instruction, position);
     }
     scratch_.make_way(instruction);
+}
+
+// Operands in fs and gs. Both are the driver's while translated code runs, and what the program's
+// bases would be are numbers in the context: copies lose the segment, and have the base in a
+// register.
+
+namespace {
+
+// A register that the instruction overwrites anyway, without looking at it before: nobody misses
+// its value. kNoGpr if there is none.
+unsigned overwritten_register(const Form& form) {
+    constexpr GprMask kLow = bit(RAX) | bit(RCX) | bit(RDX) | bit(RBX) | bit(RSI) | bit(RDI);
+    const auto found = static_cast<GprMask>(form.kills & ~form.reads & kLow);
+    return found == 0 ? kNoGpr : static_cast<unsigned>(__builtin_ctz(found));
+}
+
+const MemoryReference* reference_in_segment(const Form& form) {
+    return std::find_if(
+        form.references, form.references + form.reference_count,
+        [](const MemoryReference& reference) { return reference.segment != Segment::kFlat; });
+}
+
+// Compressed displacements have another unit there (SDM volume 2, 2.7.5).
+bool is_evex(const Instruction& instruction) {
+    constexpr std::uint8_t kEvex = 0x62;
+    const std::uint8_t* const end = instruction.bytes + instruction.form->modrm_offset;
+    return instruction.form->modrm_offset >= 5 && end[-5] == kEvex;
+}
+
+}  // namespace
+
+void Copies::copy_in_segment(const Instruction& instruction, unsigned position) {
+    const Form& form = *instruction.form;
+    if (has_encoded_operand(instruction)) {
+        const EncodedOperand operand = encoded_operand(instruction);
+        if (operand.rip_relative || has_prefix(instruction, kAddressSizePrefix))
+            copy_by_address(instruction, position);
+        else
+            copy_with_base(instruction, position);
+    } else if (form.special == Special::kTranslate) {
+        copy_xlat(instruction, position);
+    } else if (form.disp_bytes != 0) {
+        copy_accumulator_move(instruction, position);
+    } else {
+        copy_displaced(instruction, position);
+    }
+}
+
+// Of those that can hold the address of the instruction's operand. The trace cursor is given back
+// if else there would be too few.
+unsigned Copies::acquire_for_address(const Form& form, unsigned position, GprMask others) {
+    const auto usable = static_cast<GprMask>(registers_for_address(form) & ~others);
+    const std::uint8_t cursor = scratch_.cached_cursor();
+    if (cursor != kNoGpr && (usable & ~bit(cursor)) == 0) scratch_.give_cursor_back();
+    return scratch_.acquire(static_cast<GprMask>(~usable), position);
+}
+
+// [base + index * scale + displacement] becomes [base + register + displacement], where the
+// register holds the segment's base and what the index adds; the vector index of a gather stays.
+void Copies::copy_with_base(const Instruction& instruction, unsigned position) {
+    const Form& form = *instruction.form;
+    const EncodedOperand operand = encoded_operand(instruction);
+    const bool gathers = form.special == Special::kGather;
+    Address address = operand.address;
+    address.disp = static_cast<std::int32_t>(instruction.displacement());
+    unsigned reg = overwritten_register(form);
+    if (reg == kNoGpr) reg = acquire_for_address(form, position, 0);
+    const auto segment = static_cast<std::uint8_t>(reg);
+    hot_.load_context(reg, segment_base_offset(form.segment));
+    if (gathers) {
+        if (address.base != kNoGpr) hot_.lea(reg, Address{address.base, segment, 1, 0});
+        address.base = segment;
+    } else {
+        if (address.index != kNoGpr)
+            hot_.lea(reg, Address{segment, address.index, address.scale, 0});
+        address.scale = 1;
+        address.index = address.base == kNoGpr ? kNoGpr : segment;
+        if (address.base == kNoGpr) address.base = segment;
+    }
+    writer_.note_point(position);
+    const unsigned extensions =
+        (address.base >= 8 ? unsigned{kBaseExtension} : 0U) |
+        (address.index != kNoGpr && address.index >= 8 ? unsigned{kIndexExtension} : 0U);
+    copy_head(instruction, false, extensions);
+    hot_.operand(instruction.bytes[form.modrm_offset] >> 3 & 7, address, is_evex(instruction));
+    copy_rest(instruction, operand.end);
+}
+
+// An operand relative to rip, or whose address has 32 bits, gets a register of its own.
+void Copies::copy_by_address(const Instruction& instruction, unsigned position) {
+    const unsigned address = load_operand_address(instruction, position);
+    writer_.note_point(position);
+    copy_at(instruction, address);
+}
+
+// The address of the operand that ModRM encodes, with its segment's base, in a borrowed register.
+unsigned Copies::load_operand_address(const Instruction& instruction, unsigned position) {
+    const Form& form = *instruction.form;
+    const EncodedOperand operand = encoded_operand(instruction);
+    const unsigned a = acquire_for_address(form, position, 0);
+    const bool narrow = has_prefix(instruction, kAddressSizePrefix);
+    const MemoryReference* const reference = reference_in_segment(form);
+    const int bias = reference != form.references + form.reference_count ? reference->bias : 0;
+    if (operand.rip_relative) {
+        const std::uint64_t address = instruction.rip_address();
+        hot_.load_address(a, narrow ? static_cast<std::uint32_t>(address) : address);
+    } else {
+        Address address = operand.address;
+        address.disp = static_cast<std::int32_t>(instruction.displacement() + bias);
+        hot_.lea(a, address, !narrow);
+    }
+    if (form.segment == Segment::kFlat) return a;
+    const unsigned b = acquire_for_address(form, position, bit(a));
+    hot_.load_context(b, segment_base_offset(form.segment));
+    hot_.lea(a, Address{static_cast<std::uint8_t>(a), static_cast<std::uint8_t>(b), 1, 0});
+    return a;
+}
+
+// With [address] as the operand.
+void Copies::copy_at(const Instruction& instruction, unsigned address) {
+    copy_head(instruction, false);
+    hot_.u8((instruction.bytes[instruction.form->modrm_offset] & 0x38U) | address);
+    copy_rest(instruction, encoded_operand(instruction).end);
+}
+
+// xlat: mov al, [rbx + al]. SDM volume 2, XLAT.
+void Copies::copy_xlat(const Instruction& instruction, unsigned position) {
+    const Form& form = *instruction.form;
+    const unsigned a = acquire_for_address(form, position, 0);
+    const unsigned b = acquire_for_address(form, position, bit(a));
+    const auto sum = static_cast<std::uint8_t>(a);
+    hot_.u8(0x0f);  // movzx a, al
+    hot_.u8(0xb6);
+    hot_.u8(static_cast<std::uint8_t>(0xc0 | a << 3));
+    hot_.lea(a, Address{RBX, sum, 1, 0}, !has_prefix(instruction, kAddressSizePrefix));
+    hot_.load_context(b, segment_base_offset(form.segment));
+    writer_.note_point(position);
+    hot_.with_memory(kLoadByte, RAX, Address{sum, static_cast<std::uint8_t>(b), 1, 0}, false);
+}
+
+// mov between the accumulator and an absolute address, A0 to A3, as the one with ModRM: 8A, 8B, 88
+// or 89. SDM volume 2, MOV.
+void Copies::copy_accumulator_move(const Instruction& instruction, unsigned position) {
+    const Form& form = *instruction.form;
+    const unsigned opcode = instruction.bytes[form.opcode_offset];
+    const unsigned a = acquire_for_address(form, position, 0);
+    const unsigned b = acquire_for_address(form, position, bit(a));
+    hot_.load_address(a, static_cast<std::uint64_t>(instruction.displacement()));
+    hot_.load_context(b, segment_base_offset(form.segment));
+    writer_.note_point(position);
+    if (has_prefix(instruction, 0x66)) hot_.u8(0x66);
+    const bool wide = form.references[0].bytes == 8;
+    hot_.with_memory(((opcode & 2) != 0 ? kStoreByte : kLoadByte) | (opcode & 1), RAX,
+                     Address{static_cast<std::uint8_t>(a), static_cast<std::uint8_t>(b), 1, 0},
+                     wide);
+}
+
+// String instructions, masked moves and clzero have their address in a register that they name
+// nowhere: the base is added to it before, and subtracted behind, all without flags.
+void Copies::copy_displaced(const Instruction& instruction, unsigned position) {
+    const Form& form = *instruction.form;
+    const std::uint8_t reg = reference_in_segment(form)->base;
+    const unsigned base = acquire_for_address(form, position, 0);
+    const auto index = static_cast<std::uint8_t>(base);
+    hot_.load_context(base, segment_base_offset(form.segment));
+    hot_.lea(reg, Address{reg, index, 1, 0});
+    hot_.complement(base);  // of -base, 1 less
+    writer_.note_point(position);
+    writer_.output.points.back().displaced_by = form.segment;
+    writer_.output.points.back().displaced = reg & 7U;
+    for (unsigned i = 0; i < form.length; ++i)
+        if (instruction.bytes[i] != (form.segment == Segment::kFs ? 0x64 : 0x65) ||
+            i >= form.opcode_offset)
+            hot_.u8(instruction.bytes[i]);
+    hot_.lea(reg, Address{reg, index, 1, 1});
+}
+
+// rdfsbase, wrfsbase and their relatives.
+void Copies::copy_base_access(const Instruction& instruction) {
+    const Form& form = *instruction.form;
+    constexpr unsigned kLoad = 0x8b, kStore = 0x89, kStoreImmediate = 0xc7;
+    const unsigned modrm = instruction.bytes[form.modrm_offset];
+    const unsigned reg =
+        (modrm & 7) | ((extensions_of(instruction) & kBaseExtension) != 0 ? 8U : 0U);
+    const std::size_t base = segment_base_offset(form.segment);
+    const bool wide = has_wide_operand(instruction);
+    hot_.with_context(form.reads_base ? kLoad : kStore, reg, base, wide);
+    if (form.reads_base || wide) return;
+    hot_.with_context(kStoreImmediate, 0, base + 4, false);
+    hot_.u32(0);
+}
+
+// The operand of an indirect jump or call in a segment, into rcx. Until it is there, the values of
+// the registers that are used wait as borrowed ones do.
+void Copies::load_branch_target_in_segment(const Instruction& last, unsigned position) {
+    const EncodedOperand operand = encoded_operand(last);
+    const bool narrow = has_prefix(last, kAddressSizePrefix);
+    hot_.store_context(Scratch::slot(RAX), RAX);
+    hot_.store_context(Scratch::slot(RCX), RCX);
+    writer_.note_point(position);
+    writer_.output.points.back().saved |= bit(RAX) | bit(RCX);
+    if (operand.rip_relative) {
+        const std::uint64_t target = last.rip_address();
+        hot_.load_address(RCX, narrow ? static_cast<std::uint32_t>(target) : target);
+    } else {
+        Address address = operand.address;
+        address.disp = static_cast<std::int32_t>(last.displacement());
+        hot_.lea(RCX, address, !narrow);
+    }
+    hot_.load_context(RAX, segment_base_offset(last.form->segment));
+    hot_.with_memory(kLoad, RCX, Address{RCX, RAX, 1, 0});
+    hot_.load_context(RAX, Scratch::slot(RAX));
+    writer_.note_point(position);
 }
 
 }  // namespace assay::native

@@ -5,7 +5,7 @@
 // All begin with the branch; MissSampler finds those that had better have none.
 #pragma once
 
-#include "framework/driver/native/translate/line_references.h"
+#include "framework/driver/native/translate/fetches.h"
 
 #include <array>
 

@@ -2,7 +2,7 @@
 // and emits the instrumentation that the trace specification asks for.
 #pragma once
 
-#include "framework/driver/native/translate/miss_sampler.h"
+#include "framework/driver/native/translate/miss_references.h"
 #include "framework/driver/native/translate/unit_writer.h"
 
 #include <string>

@@ -1,6 +1,6 @@
 #include "framework/driver/native/translate/values.h"
 
-#include "framework/x86/x87_stack.h"
+#include "framework/x86/instruction_facts.h"
 
 #include <algorithm>
 

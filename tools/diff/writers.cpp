@@ -1,0 +1,325 @@
+#include "tools/diff/writers.h"
+
+#include "framework/events/writer.h"
+#include "framework/support/text.h"
+#include "tools/diff/changes.h"
+#include "tools/table/json.h"
+
+#include <fmt/core.h>
+#include <algorithm>
+#include <cstdint>
+
+namespace assay::diff {
+namespace {
+
+// Two's complement, as a file of differences has them.
+std::vector<std::uint64_t> differences(const Change& change) {
+    std::vector<std::uint64_t> row(change.before.size());
+    for (std::size_t i = 0; i < row.size(); ++i)
+        row[i] = static_cast<std::uint64_t>(change.difference(i));
+    return row;
+}
+
+// Contexts that changed, or lead to some that did, by their functions, as these were compared.
+// Where the calls are, which is not the same in both profiles, is the address 0 of the only object.
+void write_stacks(const Breakdown& breakdown, events::Writer& writer) {
+    if (!breakdown.has_stacks()) return;
+    const StackTree& stacks = breakdown.stacks();
+    const std::vector<Change> changes = breakdown.stack_changes();
+    std::vector<bool> shown(changes.size());
+    for (std::size_t i = changes.size(); i-- > 1;) {
+        if (!std::ranges::equal(changes[i].before, changes[i].after)) shown[i] = true;
+        if (shown[i]) shown[stacks.frames()[i].parent] = true;
+    }
+    std::vector<std::uint32_t> numbers(changes.size());
+    std::uint32_t number = 0;
+    for (std::uint32_t i = 1; i < changes.size(); ++i) {
+        if (!shown[i]) continue;
+        numbers[i] = ++number;
+        const StackTree::Frame& frame = stacks.frames()[i];
+        writer.stack(
+            {number, numbers[frame.parent], StackTree::kind(frame), 0, 0, 0, stacks.name(frame)},
+            differences(changes[i]));
+    }
+}
+
+}  // namespace
+
+void write_events_file(const Options& options, const Comparison& comparison) {
+    const FunctionProfile &before = comparison.before(), &after = comparison.after();
+    events::Header header = before.header();
+    header.descriptions = {{"Files compared", options.old_path + "; " + options.new_path}};
+    header.command = before.header().command + "; " + after.header().command;
+    header.derived.clear();
+    header.objects.clear();
+    header.series.clear();
+    if (comparison.breakdown().has_stacks()) header.objects = {{"[wherever it is called]", ""}};
+    header.pid = 0;
+    header.incomplete = join(before.incomplete(), "; ");
+    if (!header.incomplete.empty() && !after.incomplete().empty()) header.incomplete += "; ";
+    header.incomplete += join(after.incomplete(), "; ");
+    header.difference = true;
+    events::Writer writer(options.out, header);
+    for (const Change& change : comparison.functions()) {
+        writer.location(change.file, change.function);
+        writer.line(0, differences(change));
+    }
+    write_stacks(comparison.breakdown(), writer);
+    writer.finish();
+}
+
+namespace {
+
+void write_verdicts(const Comparison& comparison, JsonWriter& json) {
+    json.key("limits");
+    json.begin_array();
+    for (const Verdict& verdict : comparison.verdicts()) {
+        json.begin_object();
+        json.text("limit", verdict.limit->text);
+        json.text("event", verdict.event);
+        json.text("kind", verdict.limit->kind.empty() ? "program" : verdict.limit->kind);
+        json.text("name", verdict.subject);
+        json.text("old", verdict.before);
+        json.text("new", verdict.after);
+        json.text("change", verdict.change);
+        json.boolean("exceeded", verdict.is_exceeded);
+        json.end_object();
+    }
+    json.end_array();
+}
+
+void write(const Options& options, const Comparison& comparison, JsonWriter& json) {
+    const FunctionProfile &before = comparison.before(), &after = comparison.after();
+    const Breakdown& breakdown = comparison.breakdown();
+    const events::Header& header = comparison.header();
+    const std::vector<std::size_t>& shown = comparison.shown();
+    const auto write_both = [&](Counts old_counts, Counts new_counts) {
+        json.key("old");
+        write_counts(header, shown, old_counts, json);
+        json.key("new");
+        write_counts(header, shown, new_counts, json);
+    };
+    json.begin_object();
+    json.text("format", "assay-diff");
+    json.number("version", 1);
+    json.text("oldFile", join(comparison.old_paths(), ", "));
+    json.text("newFile", join(comparison.new_paths(), ", "));
+    write_event_list(header, shown, json);
+    json.key("totals");
+    json.begin_object();
+    write_both(before.totals(), after.totals());
+    json.end_object();
+    write_verdicts(comparison, json);
+    json.key("functions");
+    json.begin_array();
+    for (const Change* change : comparison.important_functions()) {
+        json.begin_object();
+        json.text("file", change->file);
+        json.text("function", change->function);
+        if (!change->former.function.empty()) {
+            json.text("oldFile", change->former.file);
+            json.text("oldFunction", change->former.function);
+        }
+        write_both(change->before, change->after);
+        json.end_object();
+    }
+    json.end_array();
+    if (!options.by.empty()) {
+        json.key("groups");
+        json.begin_array();
+        for (const Change* change : comparison.important_groups()) {
+            json.begin_object();
+            json.text("kind", change->file);
+            json.text("name", change->function);
+            write_both(change->before, change->after);
+            json.end_object();
+        }
+        json.end_array();
+    }
+    json.key("stacks");
+    json.begin_array();
+    const std::vector<Change> stacks = breakdown.stack_changes();
+    for (const Change* change : comparison.important_stacks(stacks)) {
+        json.begin_object();
+        json.key("functions");
+        json.begin_array();
+        for (const std::string_view name :
+             breakdown.stacks().path(static_cast<std::uint32_t>(change - stacks.data())))
+            json.text(name);
+        json.end_array();
+        write_both(change->before, change->after);
+        json.end_object();
+    }
+    json.end_array();
+    json.key("values");
+    json.begin_array();
+    for (const ValueChange& change : breakdown.value_changes(options.threshold)) {
+        json.begin_object();
+        json.text("list", change.list);
+        json.text("file", change.file);
+        json.text("function", change.function);
+        json.address("value", change.value);
+        json.number("old", change.before);
+        json.number("new", change.after);
+        json.end_object();
+    }
+    json.end_array();
+    json.end_object();
+}
+
+}  // namespace
+
+void write_json(const Options& options, const Comparison& comparison, Sink& sink) {
+    JsonWriter json(sink);
+    write(options, comparison, json);
+    sink.write("\n");
+}
+
+void write_json(const Options& options, const Programs& programs, Sink& sink) {
+    JsonWriter json(sink);
+    json.begin_object();
+    json.text("format", "assay-diff-programs");
+    json.number("version", 1);
+    json.key("programs");
+    json.begin_array();
+    for (const Programs::Program& each : programs.all) {
+        json.begin_object();
+        json.text("command", each.command);
+        json.key("difference");
+        write(options, *each.comparison, json);
+        json.end_object();
+    }
+    json.end_array();
+    json.texts("onlyOld", programs.only_old);
+    json.texts("onlyNew", programs.only_new);
+    json.end_object();
+    sink.write("\n");
+}
+
+namespace {
+
+void write_header(const Comparison& comparison, Output& output) {
+    output.section("Difference");
+    const auto describe = [&](std::string_view name, const std::vector<std::string>& paths,
+                              const FunctionProfile& profile) {
+        output.write(fmt::format("{}  {}  ({})\n", name, printable(join(paths, ", ")),
+                                 printable(profile.header().command)));
+    };
+    describe("Old:", comparison.old_paths(), comparison.before());
+    describe("New:", comparison.new_paths(), comparison.after());
+    for (const std::string& warning : comparison.warnings())
+        output.write(printable(warning) + "\n");
+    output.write("\n");
+}
+
+// The innermost frames of a stack, the outermost first.
+std::string stack_text(const StackTree& stacks, std::uint32_t frame) {
+    constexpr std::size_t kMostShown = 8;
+    std::vector<std::string_view> names = stacks.path(frame);
+    const bool is_cut = names.size() > kMostShown;
+    if (is_cut) names.erase(names.begin(), names.end() - kMostShown);
+    std::string text = is_cut ? "..." : "";
+    for (const std::string_view name : names) text += (text.empty() ? "" : " > ") + printable(name);
+    return text;
+}
+
+// Nothing if there are none, unless a title says so.
+template <typename Text>
+void write_changes(const Options& options, const Comparison& comparison,
+                   const std::vector<const Change*>& chosen, std::string_view heading,
+                   Output& output, const Text& text_of) {
+    ChangeTable table(comparison.header(), comparison.shown(), options.color);
+    for (const Change* change : chosen) table.fit(*change);
+    if (chosen.empty()) output.write("none by as much as the threshold\n");
+    if (!chosen.empty()) output.write(table.heading(heading));
+    for (const Change* change : chosen) output.write(table.row(*change, text_of(*change)));
+}
+
+void write_stacks(const Options& options, const Comparison& comparison, Output& output) {
+    const Breakdown& breakdown = comparison.breakdown();
+    if (!breakdown.has_stacks()) return;
+    const std::vector<Change> changes = breakdown.stack_changes();
+    output.write("\n");
+    output.section("Call stacks that changed");
+    write_changes(options, comparison, comparison.important_stacks(changes),
+                  "calls, the outermost first", output, [&](const Change& change) {
+                      return stack_text(breakdown.stacks(),
+                                        static_cast<std::uint32_t>(&change - changes.data()));
+                  });
+}
+
+void write_values(const Options& options, const Breakdown& breakdown, Output& output) {
+    const std::vector<ValueChange> changes = breakdown.value_changes(options.threshold);
+    if (changes.empty()) return;
+    output.write("\n");
+    output.section("Values that changed");
+    constexpr std::size_t kCountWidth = 15, kValueWidth = 20;
+    output.write(fmt::format("{:>{}}  {:>{}}  {:>{}}  {}\n", "old", kCountWidth, "new", kCountWidth,
+                             "value", kValueWidth, "list and function"));
+    for (const ValueChange& change : changes)
+        output.write(
+            fmt::format("{:>{}}  {:>{}}  {:>{}}  {} {}:{}\n", with_thousands(change.before),
+                        kCountWidth, with_thousands(change.after), kCountWidth,
+                        fmt::format("{:#x}", change.value), kValueWidth, printable(change.list),
+                        printable(change.file), printable(change.function)));
+}
+
+void write_totals(const Options& options, const Comparison& comparison, Output& output) {
+    const Change total = comparison.totals();
+    ChangeTable totals(comparison.header(), comparison.shown(), options.color);
+    totals.fit(total);
+    totals.fit(total.before);
+    totals.fit(total.after);
+    output.section("Totals");
+    output.write(totals.heading(""));
+    output.write(totals.row(total.before, "old"));
+    output.write(totals.row(total.after, "new"));
+    output.write(totals.row(total, "changed") + "\n");
+}
+
+// "parse (2 limits exceeded)"
+std::string program_text(const Programs::Program& program) {
+    std::size_t exceeded = 0;
+    for (const Verdict& verdict : program.comparison->verdicts()) exceeded += verdict.is_exceeded;
+    std::string text = printable(program.command);
+    if (exceeded != 0)
+        text += fmt::format("  ({} exceeded)",
+                            exceeded == 1 ? "a limit is" : fmt::format("{} limits", exceeded));
+    return text;
+}
+
+}  // namespace
+
+void write_text(const Options& options, const Comparison& comparison, Output& output) {
+    write_header(comparison, output);
+    write_totals(options, comparison, output);
+    if (!options.by.empty()) {
+        output.section(fmt::format("Counts by {} that changed", options.by));
+        return write_changes(options, comparison, comparison.important_groups(), options.by, output,
+                             [](const Change& change) { return printable(change.function); });
+    }
+    output.section("Functions that changed");
+    write_changes(options, comparison, comparison.important_functions(), "file:function", output,
+                  place_text);
+    write_stacks(options, comparison, output);
+    write_values(options, comparison.breakdown(), output);
+}
+
+void write_text(const Options& options, const Programs& programs, Output& output) {
+    output.section("Programs");
+    const Comparison& first = *programs.all.front().comparison;
+    ChangeTable table(first.header(), first.shown(), options.color);
+    for (const Programs::Program& each : programs.all) table.fit(each.comparison->totals());
+    output.write(table.heading("command"));
+    for (const Programs::Program& each : programs.all)
+        output.write(table.row(each.comparison->totals(), program_text(each)));
+    for (const auto& [side, commands] :
+         {std::pair{"old", &programs.only_old}, std::pair{"new", &programs.only_new}})
+        for (const std::string& command : *commands)
+            output.write(fmt::format("Only {}: {}\n", side, printable(command)));
+    for (const Programs::Program& each : programs.all)
+        for (const std::string& warning : each.comparison->warnings())
+            output.write(fmt::format("{}: {}\n", printable(each.command), printable(warning)));
+}
+
+}  // namespace assay::diff
