@@ -220,38 +220,22 @@ void ObjectSymbols::learn(std::span<const Address> addresses) {
     pool_.give_back(path_, std::move(debug));
 }
 
-void ObjectSymbols::prepare(std::span<const Address> addresses) {
-    const std::lock_guard lock(mutex_);
-    const std::vector<Address> added = prepared_.without(addresses);
-    if (added.empty() || !is_readable()) return;
-    std::unique_ptr<DebugInfo> debug = pool_.take(path_);
-    without_dwarf_ = debug->dwarf() == nullptr;
-    if (!without_dwarf_) prepared_.add(added, locate(*debug, added));
-    pool_.give_back(path_, std::move(debug));
-}
-
 std::vector<Location> ObjectSymbols::resolve(std::span<const Address> addresses,
                                              std::vector<Address>& asked) {
     const std::lock_guard lock(mutex_);
     if (learned_.empty()) {
         asked.assign(addresses.begin(), addresses.end());
-        return resolve_unlearned(addresses);
+        return look_up(addresses);
     }
     return complete(learned_, addresses, [&](std::vector<Address> others) {
         asked = std::move(others);
-        return resolve_unlearned(asked);
+        return look_up(asked);
     });
 }
 
 std::set<std::string> ObjectSymbols::take_missing_files() {
     const std::lock_guard lock(mutex_);
     return std::exchange(missing_files_, {});
-}
-
-std::vector<Location> ObjectSymbols::resolve_unlearned(std::span<const Address> addresses) {
-    if (prepared_.empty()) return look_up(addresses);
-    return complete(prepared_, addresses,
-                    [&](const std::vector<Address>& others) { return look_up(others); });
 }
 
 std::vector<Location> ObjectSymbols::look_up(std::span<const Address> addresses) {

@@ -7,7 +7,6 @@
 #include "framework/symbols/interval_map.h"
 #include "framework/symbols/symbolizer.h"
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -55,12 +54,9 @@ class ObjectSymbols {
     const ElfFile* file() const { return file_.get(); }  // null if it cannot be read
     // Whether the path leads to something else by now, as far as there was anything.
     bool is_outdated() const { return file_ == nullptr || file_->is_replaced(); }
-    // Whether resolving takes long enough to prepare it, as far as is known.
-    bool worth_preparing() const { return file_ != nullptr && !without_dwarf_; }
 
     void open();
     void learn(std::span<const Address> addresses);
-    void prepare(std::span<const Address> addresses);
     // One for each of the addresses. Sets `asked` to those that have not been learned.
     std::vector<Location> resolve(std::span<const Address> addresses, std::vector<Address>& asked);
     // See Symbolizer.
@@ -68,7 +64,6 @@ class ObjectSymbols {
 
   private:
     bool is_readable() const { return file_ != nullptr && !file_->is_overwritten(); }
-    std::vector<Location> resolve_unlearned(std::span<const Address> addresses);
     std::vector<Location> look_up(std::span<const Address> addresses);
     std::vector<Location> locate(const DebugInfo& debug, std::span<const Address> addresses);
     // Names functions that have no name after their object and their start: "program+0x1180".
@@ -77,11 +72,10 @@ class ObjectSymbols {
     const std::string path_;
     DebugInfoPool& pool_;
     const std::unique_ptr<ElfFile> file_;
-    std::atomic<bool> without_dwarf_ = false;
 
     std::mutex mutex_;  // of all below
     FrameStore frames_;
-    KnownLocations learned_, prepared_;
+    KnownLocations learned_;
     std::set<std::string> missing_files_;
 };
 

@@ -132,17 +132,6 @@ void Symbolizer::prepare(const std::string& object_path) {
     if (!impl_->pool.knows(object_path)) impl_->background.add([&object] { object.open(); });
 }
 
-bool Symbolizer::worth_preparing(const std::string& object_path) {
-    return impl_->object(object_path).worth_preparing();
-}
-
-void Symbolizer::prepare(Request request) {
-    impl_->background.add(
-        [&object = impl_->object(request.object_path), addresses = std::move(request.addresses)] {
-            object.prepare(addresses);
-        });
-}
-
 void Symbolizer::end_background() {
     impl_->background.end();
 }

@@ -57,12 +57,6 @@ class Symbolizer {
     // program. Returns at once. Optional; an object that is not resolved then costs little more.
     void prepare(const std::string& object_path);
 
-    // Lets addresses be resolved on another thread that resolve() may be asked for. Returns at
-    // once. resolve() waits for what has been begun. Optional, and worth_preparing() tells where
-    // it takes long without.
-    void prepare(Request request);
-    bool worth_preparing(const std::string& object_path);
-
     // Waits for what is being done on another thread, and leaves the rest. prepare() is not for
     // afterwards.
     void end_background();

@@ -404,39 +404,6 @@ TEST_CASE("what was not there when it was to be learned is looked for again") {
     CHECK(symbolizer.resolve(program, std::vector{plain})[0].frames.back().function == "plain");
 }
 
-TEST_CASE("what has been prepared is answered as what has not") {
-    CompiledPrograms folder;
-    const std::string program = folder.build("-g -gz");
-    const std::vector<std::uint64_t> addresses = instructions(folder, program);
-    Symbolizer plain, prepared;
-    const std::vector<Location> expected = plain.resolve(program, addresses);
-    CHECK(prepared.worth_preparing(program));
-    // Every other address, some of them twice, and some that are not asked for.
-    std::vector<std::uint64_t> some;
-    for (std::size_t i = 0; i < addresses.size(); i += 2) some.push_back(addresses[i]);
-    prepared.prepare(program);
-    prepared.prepare({program, some});
-    some.erase(some.begin(), some.begin() + static_cast<long>(some.size() / 2));
-    some.push_back(some.back());
-    some.push_back(UINT64_MAX);
-    prepared.prepare({program, some});
-    prepared.prepare({"/nonexistent", {1, 2}});
-    for (int time = 0; time < 2; ++time) {
-        const std::vector<Location> found = prepared.resolve(program, addresses);
-        CHECK(prepared.not_learned()[0].addresses == addresses);
-        REQUIRE(found.size() == expected.size());
-        for (std::size_t i = 0; i < found.size(); ++i) {
-            CAPTURE(i);
-            CHECK(std::equal(
-                found[i].frames.begin(), found[i].frames.end(), expected[i].frames.begin(),
-                expected[i].frames.end(), [](const Frame& a, const Frame& b) {
-                    return a.file == b.file && a.function == b.function && a.line == b.line;
-                }));
-        }
-    }
-    CHECK(!prepared.worth_preparing("/nonexistent"));
-}
-
 TEST_CASE("known locations are found among others") {
     const Frame frame{"a.c", "f", 0};
     const auto at = [&](std::size_t line) {
