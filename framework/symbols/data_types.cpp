@@ -195,17 +195,6 @@ std::uint64_t wrapped(std::int64_t offset, std::uint64_t size) {
 
 }  // namespace
 
-std::vector<DataHole> data_holes(const DataType& type) {
-    std::vector<DataHole> holes;
-    std::uint64_t end = 0;
-    for (const DataMember& member : type.members) {
-        if (member.offset > end) holes.push_back({end, member.offset - end});
-        end = std::max(end, member.offset + member.size);
-    }
-    if (type.size > end) holes.push_back({end, type.size - end});
-    return holes;
-}
-
 DataTypes::DataTypes() {
     types_.push_back(std::make_unique<DataType>());
 }

@@ -59,12 +59,6 @@ struct DataType {
     }
 };
 
-// Bytes of a struct that no member occupies.
-struct DataHole {
-    std::uint64_t offset, size;
-};
-std::vector<DataHole> data_holes(const DataType& type);
-
 // Where a part of an object is: its outermost type, which is no array, and the members that lead to
 // it, from the outside. Elements of arrays are not told apart.
 struct DataPlace {
