@@ -252,6 +252,7 @@ std::vector<std::uint64_t> places_to_split(const Struct& of) {
     std::sort(gaps.rbegin(), gaps.rend());
     if (gaps.size() > kMostSplits) gaps.resize(kMostSplits);
     std::vector<std::uint64_t> places;
+    places.reserve(gaps.size());
     for (const auto& [ratio, least] : gaps) places.push_back(least);
     std::sort(places.rbegin(), places.rend());
     return places;
