@@ -134,11 +134,11 @@ Moves moves(std::uint64_t number) {
 }
 
 bool is_c_library(std::string_view path) {
-    constexpr std::array<std::string_view, 9> kNames{"libc.so",     "libc-",      "libpthread.so",
-                                                     "libpthread-", "ld-linux",   "ld-2",
-                                                     "ld-musl-",    "libc.musl-", "librt.so"};
+    constexpr std::array<std::string_view, 9> kLibraries{
+        "libc.so", "libc-",    "libpthread.so", "libpthread-", "ld-linux",
+        "ld-2",    "ld-musl-", "libc.musl-",    "librt.so"};
     const std::string_view name = path.substr(path.rfind('/') + 1);
-    return std::any_of(kNames.begin(), kNames.end(),
+    return std::any_of(kLibraries.begin(), kLibraries.end(),
                        [name](std::string_view each) { return name.starts_with(each); });
 }
 
