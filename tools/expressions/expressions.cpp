@@ -148,9 +148,9 @@ Replacement::Replacement(std::string_view option, std::string_view expression)
                                     option, expression));
     }
     // An expression that PCRE2 has to search longer for is not one for names of files.
-    constexpr std::uint32_t kMostSteps = 1'000'000;
+    constexpr std::uint32_t kMostFileSteps = 1'000'000;
     compiled->expression = RegularExpression(fmt::format("{}={}", option, expression),
-                                             parts.pattern, options, kMostSteps);
+                                             parts.pattern, options, kMostFileSteps);
     compiled->replacement = with_references(parts.replacement);
     compiled_ = std::move(compiled);
 }
