@@ -263,13 +263,14 @@ std::size_t CommandLine::parse_name(std::span<const std::string> words, std::siz
     Setting setting{std::string(dashed.substr(2)), "", ""};
     if (has_value) setting.value = word.substr(equals + 1);
     // Which options profilers have is not known yet: theirs need the equals sign.
-    const bool is_other = this->is_other(find(setting.name));
-    const std::string type = is_other ? "VALUE" : option_of(dashed).argument;
-    const bool is_switch = !is_other && option_of(dashed).names.back().starts_with("--no-");
+    const bool of_others = is_other(find(setting.name));
+    const Option* const option = of_others ? nullptr : &option_of(dashed);
+    const std::string type = option ? option->argument : "VALUE";
+    const bool is_switch = option && option->names.back().starts_with("--no-");
     if (type.empty() && has_value && !is_switch)
         throw Error(fmt::format("{} takes no value", dashed));
     if (!type.empty() && !has_value) {
-        if (is_other || at + 1 == words.size())
+        if (of_others || at + 1 == words.size())
             throw Error(fmt::format("{} needs a value: {}={}", dashed, dashed, type));
         setting.value = words[++at];
     }
@@ -310,19 +311,18 @@ std::vector<Setting> CommandLine::parse(std::span<const std::string> words, Orde
 
 void CommandLine::take(std::span<const Setting> settings) {
     for (const Setting& setting : settings) {
-        const Option* const option = find(setting.name);
-        if (is_other(option)) {
+        if (is_other(find(setting.name))) {
             others_(setting);
             continue;
         }
-        if (!option) option_of("--" + setting.name);
-        const bool is_refused = !is_own(*option);
+        const Option& option = option_of("--" + setting.name);
+        const bool is_refused = !is_own(option);
         if (is_refused && !setting.origin.empty()) continue;
         if (is_refused) throw Error(fmt::format("{} {}", assay::describe(setting), refusal_));
-        const std::string name(option->name());
+        const std::string name(option.name());
         std::erase(given_, name);
         if (setting.value != "no") given_.push_back(name);
-        if (option->take) option->take(setting);
+        if (option.take) option.take(setting);
     }
 }
 

@@ -64,9 +64,8 @@ enum class Order : std::uint8_t {
     kOptionsFirst,  // the first argument is a program, and what follows belongs to it
 };
 
-// The names of an option are separated by commas: "-o,--out". `type` is what stands for its value
-// in
-// --help. Values keep what they are until parse() finds the option, and must live until then.
+// The names of an option are separated by commas: "-o,--out". `type` is what --help shows in place
+// of its value. Values keep what they are until parse() finds the option, and must live until then.
 class CommandLine {
   public:
     // Of a command of a family that shares a table of options: its bit in Option::commands.
@@ -126,16 +125,20 @@ class CommandLine {
         refusal_ = std::move(sentence);
     }
 
+    // All that are declared, also those of other commands.
     std::span<const Option> options() const { return options_; }
+    // By any of its names, without dashes: the command's own one, or else another command's. Null
+    // if there is none. Good until the next is added.
     const Option* find(std::string_view name) const;
     const std::string& name() const { return name_; }
     // What --help prints.
     std::string help() const;
 
-    // Understands the words, which begin behind the name of the command, without taking values.
+    // Each throws Error. The words begin behind the name of the command. parse() takes arguments
+    // that have no names, and returns the options.
     std::vector<Setting> parse(std::span<const std::string> words, Order order = Order::kAny);
-    // Takes them. Throws Error, also if a rule is broken.
     void take(std::span<const Setting> settings);
+    // Whether all is there that is required, and no rule is broken.
     void check() const;
 
   private:
