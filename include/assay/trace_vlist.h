@@ -62,8 +62,8 @@ enum { TRACE_VLIST_MAX = 7 };
 typedef uint32_t trace_value_t;
 enum {
     TRACE_NONE = 0,
-    TRACE_EFFECTIVE_ADDRESS = 1, /* of the first memory operand, which that of a prefetch or a
-                                    flush of a line is, too; always that of before */
+    TRACE_EFFECTIVE_ADDRESS = 1, /* of the first memory operand, also of a prefetch and of a
+                                    flush of a line; always that of before */
     TRACE_LOADED = 2,            /* the memory value read, zero-extended; always that of before. At
                                     most the low 64 bits */
     TRACE_STORED = 3,            /* the memory value written, the same way; with TRACE_BEFORE what
