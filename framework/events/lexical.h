@@ -1,4 +1,5 @@
-// The words of `#! ` lines, and text made safe for a line of a file or a message.
+// The words of `#! ` lines, text made safe for a line of a file or a message, and a file cut into
+// its lines.
 #pragma once
 
 #include "framework/events/header.h"

@@ -1,5 +1,7 @@
 // assay's own words to the user: lines on stderr that begin with "assay: ". What they quote from
 // files and command lines is made printable.
+//
+// Also the line on a terminal that says how far the work is.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,7 @@
 // The line table of one compilation unit: the rows for lookups by address, and the full paths of
 // the source files that it names.
+//
+// Also which compilation unit an address is of.
 #pragma once
 
 #include "framework/symbols/interval_map.h"

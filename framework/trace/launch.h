@@ -1,5 +1,6 @@
-// What a driver is told when it is started: in an environment variable, which the program does not
-// see, so that the arguments of the driver's process are exactly the program's.
+// What a driver is told when it is started, and how it announces new images. It is started with an
+// environment variable, which the program does not see, so that the arguments of the driver's
+// process are exactly the program's.
 #pragma once
 
 #include <sys/socket.h>
@@ -43,7 +44,7 @@ inline constexpr std::string_view kLaunchVariable = "ASSAY_DRIVER=";
 struct Launch {
     int segment_fd = -1;            // the trace segment
     int program_fd = -1;            // the ELF file to load, opened for reading
-    int lifeline_fd = -1;           // held until the image's end (process_channel.h)
+    int lifeline_fd = -1;           // held until the image's end
     int channel_fd = -1;            // where new images are announced; -1: children are not followed
     std::uint64_t signal_mask = 0;  // of the program's first thread
     // The program shall see that addresses are not randomised: not only assay has asked for that.

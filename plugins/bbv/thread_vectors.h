@@ -1,4 +1,5 @@
-// The block vectors of one thread, and what it has executed in all.
+// The block vectors of one thread, the numbers of blocks in them, and the lines that they are
+// written as.
 #pragma once
 
 #include "assay/trace_types.h"

@@ -1,4 +1,5 @@
-// Predicts the branches of a trace and counts mispredictions by site.
+// Predicts the branches of a trace and counts mispredictions by site: the options, the simulation
+// and the summary at the end of a run.
 #pragma once
 
 #include "assay/trace_types.h"

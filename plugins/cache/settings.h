@@ -1,4 +1,6 @@
 // The profiler's options, spelled as Cachegrind's where it has them.
+//
+// Also the summary at the end of a run.
 #pragma once
 
 #include "assay/vprofiler.h"

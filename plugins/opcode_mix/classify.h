@@ -1,4 +1,6 @@
 // Which columns an instruction counts in.
+//
+// Also how many floating-point operations it does.
 #pragma once
 
 #include "plugins/opcode_mix/events.h"

@@ -1,4 +1,6 @@
 // The profiler's options and columns.
+//
+// Also the summary at the end of a run.
 #pragma once
 
 #include "assay/vprofiler.h"

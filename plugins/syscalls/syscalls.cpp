@@ -1,6 +1,6 @@
 // The system-call profiler: which system calls a program makes, from where, which fail, what they
 // move, and how long they take.
-#include "plugins/syscalls/callers.h"
+#include "plugins/syscalls/calls.h"
 
 #include <assay/context_rows.hpp>
 #include <assay/profiler.hpp>

@@ -1,4 +1,6 @@
 // The phases that the program has named: sections of what its threads do.
+//
+// Also arenas: memory that the program has named.
 #pragma once
 
 #include "plugins/used_bytes/page_map.h"

@@ -1,5 +1,5 @@
 // Names, bytes and callers of the system-call profiler.
-#include "plugins/syscalls/callers.h"
+#include "plugins/syscalls/calls.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,6 @@
 // Functions with what they and all that they called count, their callers and their callees.
+//
+// Also the tree of calling contexts.
 #pragma once
 
 #include "tools/output/json_writer.h"

@@ -186,7 +186,7 @@ class Reader {
 };
 
 // The address at which trace data stood that is not there any more, or that is not to be written,
-// faults: see guarded_memory.h.
+// faults: see trial_trace.h.
 constexpr std::string_view kAboutFaults =
     "; if not for a reason of its own, it reads beyond the end of an array, changes the trace, or "
     "uses a pointer of an earlier call: what the parser gives is valid during one call, and only "

@@ -1,4 +1,4 @@
-// `assay run`: the command line of a run.
+// `assay run`, `assay record` and `assay replay`: their command lines.
 #pragma once
 
 #include "tools/command_line/command_line.h"

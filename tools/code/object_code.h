@@ -1,4 +1,6 @@
 // The code of a profile's objects, from the files that are there now.
+//
+// Also where branches lead, and which variables values point to.
 #pragma once
 
 #include "framework/events/header.h"

@@ -2,12 +2,9 @@
 
 #include "framework/support/error.h"
 #include "tools/export/export.h"
-#include "tools/output/quoting.h"
 
 #include <fmt/core.h>
-#include <fmt/format.h>  // format_to: clang finds none in the library
 #include <algorithm>
-#include <iterator>
 
 namespace assay::exporting {
 namespace {
@@ -53,27 +50,6 @@ std::string source_position(std::string_view file, std::uint32_t line) {
     if (file == kUnknown) return {};
     file.remove_prefix(std::min(file.find_last_of("/\\") + 1, file.size()));
     return std::string(file) + ":" + (line == 0 ? "?" : std::to_string(line));
-}
-
-// Comma-separated values (RFC 4180): one row per function and source line.
-
-void write_csv(const Selection& selection, Sink& sink) {
-    const WholeProfile& profile = selection.profile;
-    std::string row = "file,line,function";
-    for (const std::size_t event : selection.events) row += "," + profile.events()[event].name;
-    sink.write(row + "\r\n");
-    std::vector<std::uint64_t> counts(profile.events().size());
-    for (const WholeProfile::Line& line : profile.lines()) {
-        profile.counts().read(line.row, counts);
-        const WholeProfile::Place& place = profile.places()[line.place];
-        row.clear();
-        row += csv_field(profile.text(place.file));
-        fmt::format_to(std::back_inserter(row), ",{},", line.line);
-        row += csv_field(profile.text(place.function));
-        for (const std::size_t event : selection.events)
-            fmt::format_to(std::back_inserter(row), ",{}", counts[event]);
-        sink.write(row + "\r\n");
-    }
 }
 
 // Folded stacks (Brendan Gregg's flamegraph.pl and many others): `outer;inner;innermost COUNT`. Of

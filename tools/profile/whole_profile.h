@@ -5,6 +5,7 @@
 #include "framework/events/reader.h"
 #include "tools/profile/count_store.h"
 #include "tools/profile/function_profile.h"
+#include "tools/profile/merged_series.h"
 #include "tools/profile/strings.h"
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The functions of a page: those of a profile or, where it shows a difference, of both.
+// The functions of a page, and who calls whom: those of a profile or, where it shows a difference,
+// of both.
 #pragma once
 
 #include "tools/output/json_writer.h"

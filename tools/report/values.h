@@ -1,4 +1,4 @@
-// The values of a profile's instructions, for the page.
+// The values of a profile's instructions, and its series, for the page.
 #pragma once
 
 #include "tools/output/json_writer.h"

@@ -1,4 +1,6 @@
 // The event columns of all profilers of a run, side by side.
+//
+// Also the series that profilers give, as the events file has them.
 #pragma once
 
 #include "assay/vprofiler.h"

@@ -1,4 +1,5 @@
-// The places in the source that profilers ask for, with strings as the C ABI wants them.
+// What profilers ask about code: the places in the source, with strings as the C ABI wants them,
+// and the types of data that instructions refer to.
 #pragma once
 
 #include "assay/trace_types.h"

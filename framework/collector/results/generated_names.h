@@ -1,4 +1,6 @@
 // Finds the files in which a process names the code that it has made itself, and reads them.
+//
+// Also the names that the linker knows functions by.
 #pragma once
 
 #include "framework/collector/trace/address_map.h"

@@ -1,5 +1,7 @@
 // Counts by instruction address: one row per address and mapping, one column per event of all
 // profilers. About 100 bytes per row at nine events.
+//
+// Also the lists of values that profilers keep for instructions.
 #pragma once
 
 #include "framework/events/series.h"

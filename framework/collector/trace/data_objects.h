@@ -1,4 +1,5 @@
-// What counts are charged to, by number.
+// The data that counts are charged to: objects by number, the blocks of the heap, and the variables
+// of each thread.
 #pragma once
 
 #include "framework/symbols/data_symbols.h"

@@ -1,4 +1,4 @@
-// What a replayed thread does for calling contexts.
+// What a replayed thread does for calling contexts, and for bursts.
 #include "framework/driver/replay/replayed_thread.h"
 #include "framework/support/error.h"
 

@@ -80,7 +80,7 @@ enum class ExitKind : std::uint8_t {
     kDirect,
     kSyscall,
     kSpecial,
-    kValuesBefore,  // special_values.cpp
+    kValuesBefore,  // special_references.cpp
     kValuesBehind,
     kStateBefore,  // SpecialValues::read_saved()
     kStateBehind,
@@ -298,7 +298,7 @@ class CodeCache {
     std::uint64_t fetch_stub(unsigned cursor) const {
         return fetch_stubs_[std::min(cursor, kGprs)];
     }
-    // With contexts: see call_tree_stubs.h.
+    // With contexts: see record_stubs.h.
     std::uint64_t call_tree_stub(CallTreeStub stub) const { return call_tree_stubs_[stub]; }
     std::uint64_t indirect_miss() const { return indirect_miss_; }
     // An indirect branch arrives that leaves for kLeft.

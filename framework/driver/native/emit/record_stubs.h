@@ -1,5 +1,5 @@
-// The subroutines that translated code calls to record references; see
-// CodeCache::reference_stub() and the functions behind it.
+// The subroutines that translated code calls: to record references (see CodeCache::reference_stub()
+// and the functions behind it), and to follow calls.
 #pragma once
 
 #include "framework/driver/native/emit/assembler.h"

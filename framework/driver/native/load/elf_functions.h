@@ -1,5 +1,7 @@
 // The functions of an ELF file, from its own symbol tables. Separate files with debug information
 // are not looked at: the program waits meanwhile.
+//
+// Also the vDSO: where it is, and its functions.
 #pragma once
 
 #include "framework/driver/native/memory/proc_maps.h"

@@ -84,8 +84,8 @@ struct Context {
     std::int64_t countdown_begin;   // what that was before the thread's first one
     std::int64_t interval_countdown;
     std::int64_t slice_countdown;  // see Schedule
-    // What value_records.cpp and special_values.cpp read before an instruction, by its place in the
-    // list; with `values_present` where only the execution tells which there are. Those of more
+    // What value_records.cpp and special_references.cpp read before an instruction, by its place in
+    // the list; with `values_present` where only the execution tells which there are. Those of more
     // than 8 bytes are in `wide_values`.
     std::uint64_t values[trace::kMostValues];
     std::uint64_t values_present;

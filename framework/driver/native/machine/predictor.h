@@ -8,7 +8,7 @@
 //   counters[pc's other bits * 256 + pc's lowest bits + history]
 //
 // The byte is the lowest of a word. Each branch waits for the one before to store it, and
-// processors are quicker with words: store_forwarding.h.
+// processors are quicker with words: assembler.h.
 //
 // Indirect branches: targets[pc's lowest bits].
 #pragma once

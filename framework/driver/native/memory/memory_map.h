@@ -1,5 +1,5 @@
-// The target's executable mappings, as the driver sees them go by: the loader's, mmap's,
-// mprotect's and munmap's.
+// The target's mappings, as the driver sees them go by: those that are executable, and the memory
+// that processes share.
 #pragma once
 
 #include "framework/driver/native/memory/own_memory.h"

@@ -1,4 +1,6 @@
 // The text of /proc/PID/maps and smaps: what of it is the program's.
+//
+// Also what reads files of /proc.
 #pragma once
 
 #include "framework/driver/native/memory/memory_map.h"

@@ -21,6 +21,8 @@
 // each execution instead of counts, and say where a burst or its warm-up begins, and where the
 // thread goes on behind its last block. A simulation point has a warm-up in any case, be it empty:
 // of the first, of one that follows the one before at once.
+//
+// Also intervals: of so many instructions each, for trace_capture_intervals.
 #pragma once
 
 #include "framework/driver/native/code_cache/code_cache.h"

@@ -1,5 +1,5 @@
-// What happens in the kernel's handler: signals arrive, and translated code is left. The rest:
-// signal_delivery.cpp.
+// Signals: how they arrive in the kernel's handler, where translated code is left, and how they are
+// delivered.
 #include "framework/driver/native/process/signals.h"
 
 #include "framework/driver/native/code_cache/stress.h"

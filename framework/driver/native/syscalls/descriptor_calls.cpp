@@ -1,17 +1,28 @@
-// The target's calls on descriptors: those of the driver are not open, for the target.
+// The target's calls on descriptors. Those of the driver are not open, for the target. What is read
+// into code changes the code.
 #include "framework/driver/native/machine/own_descriptors.h"
 #include "framework/driver/native/machine/target_memory.h"
+#include "framework/driver/native/memory/own_memory.h"
+#include "framework/driver/native/memory/proc_maps.h"
 #include "framework/driver/native/syscalls/call_table.h"
+#include "framework/driver/native/syscalls/syscalls.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
+#include <climits>
 #include <cstring>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 namespace assay::native {
 namespace {
@@ -73,6 +84,194 @@ long do_list_folder(const Call& call) {
         if (!write_target(call.unsigned_argument(1), kept.data(), kept.size())) return -EFAULT;
         return static_cast<long>(kept.size());
     }
+}
+
+// Reading, and asking about, files of /proc that describe the process; see ShownFiles.
+
+namespace {
+
+ProgramRanges ranges_of(const Process& process) {
+    return {.heap_start = process.program.break_start,
+            .heap_end = process.break_end,
+            .stack_end = process.program.stack_end};
+}
+
+std::string contents(const Process& process, ProcFile file) {
+    switch (file) {
+        case ProcFile::kMaps:
+            return maps_of_program(read_file("/proc/self/maps"), process.memory,
+                                   ranges_of(process));
+        case ProcFile::kSmaps:
+            return maps_of_program(read_file("/proc/self/smaps"), process.memory,
+                                   ranges_of(process));
+        case ProcFile::kEnvironment:
+            return process.program.environment;
+        case ProcFile::kAuxiliaryVector: {
+            const auto& words = process.program.auxiliary_vector;
+            return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof words[0]};
+        }
+        default:
+            return {};
+    }
+}
+
+// Where a call's bytes go; nothing if the kernel is to say what is wrong.
+std::optional<std::vector<iovec>> buffers(const Call& call) {
+    if (call.number == SYS_read || call.number == SYS_pread64)
+        return std::vector{iovec{call.pointer<void>(1), call.unsigned_argument(2)}};
+    if (call.unsigned_argument(2) > IOV_MAX) return {};
+    std::vector<iovec> found(call.unsigned_argument(2));
+    if (!read_target(call.unsigned_argument(1), found.data(), found.size() * sizeof found[0]))
+        return {};
+    return found;
+}
+
+// Where it reads; nothing: from the descriptor's position on.
+std::optional<off_t> place(const Call& call) {
+    const bool has_place = call.number == SYS_pread64 || call.number == SYS_preadv ||
+                           (call.number == SYS_preadv2 && call.arguments[3] != -1);
+    return has_place ? std::optional(call.arguments[3]) : std::nullopt;
+}
+
+// The result of read(2).
+long copy_out(const std::string& text, std::size_t from, const std::vector<iovec>& to) {
+    std::size_t copied = 0;
+    for (const iovec& part : to) {
+        const std::size_t bytes = std::min(part.iov_len, text.size() - from - copied);
+        if (!write_target(reinterpret_cast<std::uint64_t>(part.iov_base),
+                          text.data() + from + copied, bytes))
+            return copied != 0 ? static_cast<long>(copied) : -EFAULT;
+        copied += bytes;
+    }
+    return static_cast<long>(copied);
+}
+
+long read_shown(const Call& call, ShownFile& file, const std::vector<iovec>& to) {
+    const int descriptor = static_cast<int>(call.arguments[0]);
+    const std::optional<off_t> given = place(call);
+    const off_t at = given ? *given : lseek(descriptor, 0, SEEK_CUR);
+    if (at < 0) return -EINVAL;
+    if (at == 0 || file.text.empty()) file.text = contents(call.process(), file.file);
+    const std::size_t from = std::min(static_cast<std::size_t>(at), file.text.size());
+    const long got = copy_out(file.text, from, to);
+    if (!given && got > 0) lseek(descriptor, at + got, SEEK_SET);
+    if (got == 0) file.text.clear();
+    return got;
+}
+
+// Whether the descriptor is open for reading, or for writing.
+bool is_open_for(long descriptor, int access) {
+    const int flags = fcntl(static_cast<int>(descriptor), F_GETFL);
+    const int mode = flags & O_ACCMODE;
+    return flags >= 0 && !(flags & O_PATH) && (mode == access || mode == O_RDWR);
+}
+
+// sendfile(2) and splice(2), which no file of this kind supports since Linux 5.10. The kernel looks
+// at the descriptors first.
+long refuse_to_move(const Call& call) {
+    const bool splices = call.number == SYS_splice;
+    if (splices && call.arguments[4] == 0) return 0;
+    const long from = call.arguments[splices ? 0 : 1], to = call.arguments[splices ? 2 : 0];
+    return is_open_for(from, O_RDONLY) && is_open_for(to, O_WRONLY) ? -EINVAL : -EBADF;
+}
+
+// --- PROCMAP_QUERY
+
+// linux/fs.h, struct procmap_query; Linux 6.11.
+struct MapQuery {
+    std::uint64_t size, query_flags, query_addr;
+    std::uint64_t vma_start, vma_end, vma_flags, vma_page_size, vma_offset, inode;
+    std::uint32_t dev_major, dev_minor, vma_name_size, build_id_size;
+    std::uint64_t vma_name_addr, build_id_addr;
+};
+constexpr unsigned long kMapQuery = _IOWR('f', 17, MapQuery);
+constexpr std::uint64_t kReadable = 1, kWritable = 2, kExecutable = 4, kShared = 8;
+constexpr std::uint64_t kPermissions = kReadable | kWritable | kExecutable | kShared;
+constexpr std::uint64_t kCoveringOrNext = 0x10;
+
+// What of the mapping that the kernel has found is the program's, from the address on.
+std::optional<Mapping> part_of_program(const Process& process, const MapQuery& found,
+                                       std::uint64_t address, const char* name) {
+    Mapping mapping;
+    mapping.start = found.vma_start;
+    mapping.end = found.vma_end;
+    mapping.permissions = {
+        found.vma_flags & kReadable ? 'r' : '-', found.vma_flags & kWritable ? 'w' : '-',
+        found.vma_flags & kExecutable ? 'x' : '-', found.vma_flags & kShared ? 's' : 'p'};
+    mapping.name = found.vma_name_size != 0 ? name : "";
+    for (const Mapping& part : parts_of_program(mapping, process.memory, ranges_of(process)))
+        if (part.end > address) return part;
+    return {};
+}
+
+// Into the program's `query`, from what the kernel has `found`.
+long answer(const Call& call, MapQuery query, const MapQuery& found, const Mapping& mapping) {
+    const std::uint64_t name = query.vma_name_addr, room = query.vma_name_size;
+    const std::uint64_t flags = query.query_flags, address = query.query_addr;
+    const std::size_t length = mapping.name.empty() ? 0 : mapping.name.size() + 1;
+    query = found;
+    query.query_flags = flags;
+    query.query_addr = address;
+    query.vma_start = mapping.start;
+    query.vma_end = mapping.end;
+    if (found.inode != 0) query.vma_offset += mapping.start - found.vma_start;
+    if (mapping.permissions[1] == 'w') query.vma_flags |= kWritable;
+    if (mapping.permissions[2] == 'x') query.vma_flags |= kExecutable;
+    query.vma_name_addr = name;
+    query.vma_name_size = room != 0 ? static_cast<std::uint32_t>(length) : 0;
+    if (room != 0 && length > room) return -ENAMETOOLONG;
+    if (room != 0 && !write_target(name, mapping.name.c_str(), length)) return -EFAULT;
+    return write_target(call.unsigned_argument(2), &query, sizeof query) ? 0 : -EFAULT;
+}
+
+// query_matching_vma() of fs/proc/task_mmu.c. The permissions that are asked for are the program's,
+// so the kernel is asked for the next mapping, whatever its permissions.
+long query_map(const Call& call) {
+    MapQuery query{};
+    if (!read_target(call.unsigned_argument(2), &query, sizeof query) ||
+        query.size != sizeof query || (query.vma_name_size != 0) != (query.vma_name_addr != 0))
+        return pass_on(call);
+    const bool or_next = query.query_flags & kCoveringOrNext;
+    const std::uint64_t wanted = query.query_flags & kPermissions;
+    std::array<char, PATH_MAX> name{};
+    for (std::uint64_t address = query.query_addr;;) {
+        MapQuery found = query;
+        found.query_flags = (query.query_flags & ~kPermissions) | kCoveringOrNext;
+        found.query_addr = address;
+        found.vma_name_addr = reinterpret_cast<std::uint64_t>(name.data());
+        found.vma_name_size = name.size();
+        if (ioctl(static_cast<int>(call.arguments[0]), kMapQuery, &found) != 0) return -errno;
+        const auto part = part_of_program(call.process(), found, address, name.data());
+        if (part && !or_next && part->start > query.query_addr) return -ENOENT;
+        if (part) {
+            std::uint64_t flags = found.vma_flags;
+            if (part->permissions[1] == 'w') flags |= kWritable;
+            if (part->permissions[2] == 'x') flags |= kExecutable;
+            if ((flags & wanted) == wanted) return answer(call, query, found, *part);
+        }
+        if (!or_next) return -ENOENT;
+        address = part ? part->end : found.vma_end;
+    }
+}
+
+}  // namespace
+
+long do_read(const Call& call) {
+    const bool moves = call.number == SYS_sendfile || call.number == SYS_splice;
+    const long source = call.arguments[call.number == SYS_sendfile ? 1 : 0];
+    ShownFile* file = call.process().shown_files.find(source);
+    if (file == nullptr) return pass_on(call);
+    if (moves) return refuse_to_move(call);
+    const bool is_readable = is_open_for(source, O_RDONLY);
+    const bool has_flags = call.number == SYS_preadv2 && call.arguments[5] != 0;
+    const auto to = is_readable && !has_flags ? buffers(call) : std::nullopt;
+    return to ? read_shown(call, *file, *to) : pass_on(call);
+}
+
+long do_control(const Call& call) {
+    const bool queries = (call.unsigned_argument(1) & 0xffffffff) == kMapQuery &&
+                         call.process().shown_files.find(call.arguments[0]) != nullptr;
+    return queries ? query_map(call) : pass_on(call);
 }
 
 }  // namespace assay::native

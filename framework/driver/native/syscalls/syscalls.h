@@ -56,6 +56,7 @@ long do_seccomp(const Call& call);
 long do_personality(const Call& call);
 long do_set_tid_address(const Call& call);
 long do_set_robust_list(const Call& call);
+long do_limit(const Call& call);
 // In strict mode: one that it does not permit. Ends the thread.
 void do_call_in_strict_mode(const Call& call);
 // execute.cpp
@@ -72,14 +73,11 @@ long do_wait_with_sized_mask(const Call& call);       // pselect6(2), io_pgeteve
 // trace_calls.cpp
 long do_trace(const Call& call);
 long do_kill(const Call& call);
-// limit_calls.cpp
-long do_limit(const Call& call);
-// read_calls.cpp
+// descriptor_calls.cpp
 // read, pread64, readv, preadv, preadv2, sendfile, splice.
 long do_read(const Call& call);
 // ioctl: PROCMAP_QUERY.
 long do_control(const Call& call);
-// descriptor_calls.cpp
 bool is_on_own_descriptor(const Call& call);
 // getdents64.
 long do_list_folder(const Call& call);

@@ -11,7 +11,7 @@
 // opposite one.
 //
 // An object is there for one unit, and only if that collects and the specification wants it.
-// Classes are final, so that these calls are no virtual ones: see capture_list.h.
+// Classes are final, so that these calls are no virtual ones: see captures.h.
 #pragma once
 
 #include "framework/driver/native/translate/boundaries.h"

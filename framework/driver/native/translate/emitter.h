@@ -34,7 +34,7 @@ class Emitter : public UnitPart {
     void emit_check(const PlannedBlock& block);
     void emit_items(const PlannedBlock& block, unsigned position);
     void emit_instruction(const Instruction& instruction, unsigned position);
-    // --- How a block ends (emit_flow.cpp).
+    // --- How a block ends (control_flow.cpp).
     void emit_flow(const PlannedBlock& block, const Instruction& last);
     void emit_continuation(const PlannedBlock& block, std::uint64_t target);
     std::uint64_t emit_branch(const Instruction& last);

@@ -1,5 +1,5 @@
-// Finds the references whose filter check fails often; with Spec::runs, those that often begin
-// a new run.
+// Finds the references whose filter check fails often; with Spec::runs, those that often begin a
+// new run. The .cpp has two strategies of references.h, too: of misses, and of footprints.
 #pragma once
 
 #include "framework/driver/native/trace/trace_tables.h"

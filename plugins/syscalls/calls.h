@@ -1,4 +1,5 @@
-// Who makes a system call: its instruction is nearly always in the C library.
+// What is known of system calls: their names, counts, the bytes that they move, who makes them, and
+// the summary at the end of a run.
 #pragma once
 
 #include <assay/profiler.hpp>

@@ -1,4 +1,4 @@
-#include "plugins/syscalls/callers.h"
+#include "plugins/syscalls/calls.h"
 
 #include <sys/syscall.h>
 #include <algorithm>
