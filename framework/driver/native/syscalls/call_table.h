@@ -13,7 +13,7 @@ enum CallTraits : std::uint8_t {
     kMayNotReturn = 4,
 };
 
-constexpr std::int8_t kNoDescriptor = -1;
+constexpr std::uint8_t kNoDescriptor = 0xff;
 
 struct CallRow {
     long number;
@@ -21,7 +21,7 @@ struct CallRow {
     bool (*may_wait)(const Call&);
     // Which argument is a descriptor that programs try, to find out what is open, or use by
     // accident.
-    std::int8_t descriptor = kNoDescriptor;
+    std::uint8_t descriptor = kNoDescriptor;
     std::uint8_t traits = 0;
 };
 

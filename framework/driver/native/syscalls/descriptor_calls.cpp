@@ -62,10 +62,9 @@ std::string without_own(const std::string& entries) {
 }  // namespace
 
 bool is_on_own_descriptor(const Call& call) {
-    const int argument = row_of(call.number).descriptor;
+    const unsigned argument = row_of(call.number).descriptor;
     const bool without = call.number == SYS_mmap && (call.arguments[3] & MAP_ANONYMOUS);
-    if (argument != kNoDescriptor && !without &&
-        is_own_descriptor(call.arguments[static_cast<unsigned>(argument)]))
+    if (argument != kNoDescriptor && !without && is_own_descriptor(call.arguments[argument]))
         return true;
     // It cannot take the place of one either.
     return (call.number == SYS_dup2 || call.number == SYS_dup3) &&
