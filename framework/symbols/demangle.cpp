@@ -80,8 +80,8 @@ std::optional<std::string> rust_name(const std::string& symbol) {
 namespace {
 
 constexpr std::size_t kLongestSymbol = 1 << 12, kLongestDName = 1 << 14;
-// Characters that libiberty reads, with those that it reads again. One of 27 symbols of D's standard
-// library has more.
+// Characters that libiberty reads, with those that it reads again. One of 27 symbols of D's
+// standard library has more.
 constexpr std::uint64_t kMostWork = 1 << 20;
 
 // How far back the reference after a Q leads: a number of base 26 whose last digit is in lower
