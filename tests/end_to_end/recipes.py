@@ -2,13 +2,12 @@
 
 import os
 import re
-import shlex
+import subprocess
 from pathlib import Path
 
 import support
 from support import BUILD, run
 
-COMMANDS = ("assay", "cc", "cmake", "g++", "meson", "sed")
 # The first line of a file in a box names it.
 FILE_NAME = re.compile(r"^(?://|/\*) (\w+\.\w+)(?: \*/)?\n")
 PREFIX = "usr/local"
@@ -31,25 +30,41 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
+def comparable(text: str) -> str:
+    """Without numbers, which depend on the compiler and on the C library, and without folders."""
+    text = re.sub(r"^==\d+==|\S*/(?=\w+\.c\b)", "", text, flags=re.MULTILINE)
+    return re.sub(r"0x[0-9a-f]+|\d[\d,.]*", "N", words(text))
+
+
+def follow_console(test, document: Path, box: str, folder: Path, environment: dict[str, str],
+                   outputs: dict[str, str]) -> Path:
+    """Types each command behind "$ ". The lines below it must be in its output, in the same order. A line
+    "..." stands for any lines. Numbers may differ. Returns the folder, which cd changes."""
+    for part in re.split(r"^\$ ", box, flags=re.MULTILINE)[1:]:
+        command = re.match(r"(?:.*\\\n)*.*\n", part)[0]
+        if command.startswith("cd "):
+            folder = folder / command.split()[1]
+            continue
+        result = run(["bash", "-c", command], cwd=folder, env=environment, stderr=subprocess.STDOUT)
+        test.assertEqual(result.returncode, 0, f"{document}: {command}\n{result.stdout}")
+        outputs[command.strip()] = result.stdout
+        printed = comparable(result.stdout)
+        for piece in re.split(r"^\.\.\.$", part[len(command):], flags=re.MULTILINE):
+            piece = comparable(piece)
+            test.assertIn(piece, printed, f"{document}: {command}\n{result.stdout}")
+            printed = printed[printed.index(piece) + len(piece):]
+    return folder
+
+
 def follow(test, document: Path, folder: Path, environment: dict[str, str]) -> dict[str, str]:
-    """Does what the document says in a folder. Output in boxes must be part of what the command
-    before prints. Returns each command's output."""
+    """Does what the document says in a folder. Returns each command's output."""
     outputs = {}
-    last = ""
-    parts = re.split(r"^```(\w*)\n(.*?)^```$", document.read_text(), flags=re.MULTILINE | re.DOTALL)
-    for text, language, box in zip(parts[0::3], parts[1::3] + [""], parts[2::3] + [""]):
-        for line in re.findall(r"^    (\S.*)$", text, re.MULTILINE):
-            if shlex.split(line)[0] in COMMANDS:
-                result = run(["sh", "-c", line], cwd=folder, env=environment)
-                test.assertEqual(result.returncode, 0, f"{document}: {line}\n{result.stdout}"
-                                                       f"{result.stderr}")
-                last = outputs[line] = result.stdout
-        if language and box:
+    boxes = re.findall(r"^```(\w+)\n(.*?)^```$", document.read_text(), re.MULTILINE | re.DOTALL)
+    for language, box in boxes:
+        if language == "console":
+            folder = follow_console(test, document, box, folder, environment, outputs)
+        else:
             name = FILE_NAME.match(box)
             test.assertTrue(name, f"{document}: a box without a file name:\n{box}")
             (folder / name[1]).write_text(box)
-        elif box:
-            printed = words(last)
-            for line in box.splitlines():
-                test.assertIn(words(line), printed, f"{document}: {last}")
     return outputs

@@ -4,10 +4,12 @@ command has a man page, made of a template and of the tables that its --help sho
 
 import os
 import re
+import shutil
 import subprocess
 import unittest
 from pathlib import Path
 
+import recipes
 import support
 from support import ASSAY, BUILD, ROOT, run
 
@@ -22,14 +24,15 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def broken_links(page: Path, leads_outside=True) -> list[str]:
+def broken_links(page: Path, folder=ROOT) -> list[str]:
+    """Those that lead nowhere, or out of a folder."""
     broken = []
     for link in LINK.findall(page.read_text()):
         path, _, anchor = link.partition("#")
-        if "://" in link or (path.startswith("../") and not leads_outside):
+        if "://" in link:
             continue
-        target = page.parent / path if path else page
-        if not target.exists() or (anchor and anchor not in anchors(target)):
+        target = (page.parent / path if path else page).resolve()
+        if not target.exists() or not target.is_relative_to(folder) or (anchor and anchor not in anchors(target)):
             broken.append(f"{page}: {link}")
     return broken
 
@@ -37,9 +40,13 @@ def broken_links(page: Path, leads_outside=True) -> list[str]:
 class Documents(unittest.TestCase):
     def test_source_tree(self):
         pages = [ROOT / name for name in ("README.md", "CHANGELOG.md")]
-        for folder in ("docs", "examples", "sdk", "tests", "bench"):
+        for folder in ("examples", "sdk", "tests", "bench"):
             pages += (ROOT / folder).rglob("*.md")
-        self.assertEqual([link for page in pages for link in broken_links(page)], [])
+        broken = [link for page in pages for link in broken_links(page)]
+        # docs/ is installed alone.
+        for page in (ROOT / "docs").rglob("*.md"):
+            broken += broken_links(page, ROOT / "docs")
+        self.assertEqual(broken, [])
 
     def test_files_of_the_architecture(self):
         text = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
@@ -47,20 +54,41 @@ class Documents(unittest.TestCase):
         self.assertGreater(len(named), 30)
         self.assertEqual([name for name in named if not (ROOT / name).exists()], [])
 
+    def test_options(self):
+        """docs/reference/options.md is what man-page of the build prints."""
+        page = ROOT / "docs" / "reference" / "options.md"
+        self.assertEqual(run([BUILD / "man-page"]).stdout, page.read_text(),
+                         f"build/man-page > {page.relative_to(ROOT)} mends it")
+
     @support.needs("meson")
     def test_installed(self):
         folder = support.temporary_folder(self)
         subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir",
                         folder], check=True, stdout=subprocess.DEVNULL)
-        pages = list(folder.rglob("doc/assay/*.md"))
-        self.assertIn("manual.md", [page.name for page in pages])
-        # The headers, examples and tests that some pages point at are those of the source tree.
-        self.assertEqual([link for page in pages
-                          for link in broken_links(page, leads_outside=False)], [])
+        pages = list(next(folder.rglob("doc/assay")).rglob("*.md"))
+        self.assertIn("first-steps.md", [page.name for page in pages])
+        self.assertEqual([link for page in pages for link in broken_links(page, folder)], [])
 
         installed = {page.name: page.read_text() for page in folder.rglob("man1/*.1")}
         self.assertEqual(installed, {page.stem: (PAGES / page.stem).read_text()
                                      for page in TEMPLATES.iterdir()})
+
+
+@support.needs("gcc", "meson")
+class Guides(unittest.TestCase):
+    def test_commands(self):
+        """Of all pages with consoles, in a copy of the examples: what is shown is what is printed."""
+        shared = support.temporary_folder(self)
+        environment = recipes.install(shared / "root")
+        pages = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+                 if "\n```console\n" in page.read_text()
+                 and page.name != "write-a-profiler.md"]  # test_sdk.py
+        self.assertGreater(len(pages), 5)
+        for page in pages:
+            with self.subTest(page.name):
+                folder = shared / page.stem
+                shutil.copytree(ROOT / "examples", folder / "examples")
+                recipes.follow(self, page, folder, environment)
 
 
 OPTION = r"(?<![\w-])--?[A-Za-z][\w-]*"

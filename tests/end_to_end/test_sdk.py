@@ -104,7 +104,7 @@ class ForAuthors(unittest.TestCase):
         self.assertIn("my_profiler: --line=3: use a power of two", refused.stderr)
 
     def test_tutorial(self):
-        folder, outputs = self.follow(ROOT / "docs" / "tutorial.md", copy=False)
+        folder, outputs = self.follow(ROOT / "docs" / "guides" / "write-a-profiler.md", copy=False)
         hot = [self.counts(folder / "hot.out", name)["Ir"] for name in ("by_rows", "by_columns")]
         self.assertEqual(hot[0], hot[1])
         for name, jumps in (("by_rows", 32768), ("by_columns", 262144)):
@@ -126,6 +126,10 @@ class ForAuthors(unittest.TestCase):
             result = run(["sh", "-c", command], cwd=folder, env=self.environment)
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertEqual(result.stdout, "./splits.so: keeps to the rules\n")
+
+    def test_program_of_used_bytes(self):
+        folder, _ = self.follow(ROOT / "examples" / "display_list" / "README.md")
+        self.assertIn("build", (folder / "list.report").read_text())
 
     def example(self, name):
         folder, outputs = self.follow(ROOT / "examples" / name / "README.md")

@@ -1,6 +1,8 @@
-// Builds a manual page: man-page TEMPLATE. Of the template, a line "@OPTIONS NAME@" stands for the
+// Builds a manual page: man-page TEMPLATE. In the template, a line "@OPTIONS NAME@" stands for the
 // options of that command or profiler, "@COMMANDS@" for the commands, and @VERSION@ for the
-// version.
+// version. Without a template: all options and events as Markdown, docs/reference/options.md.
+#include "framework/collector/hosted/hosted_profiler.h"
+#include "framework/collector/profilers/plugin_search.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "framework/version.h"
@@ -14,6 +16,7 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -106,13 +109,95 @@ void print_page(const char* path) {
     for (std::string line; std::getline(page, line);) print_text(page_line(line));
 }
 
+// As a cell of a table in Markdown.
+std::string cell(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        if (c == '|') out += '\\';
+        out += c;
+    }
+    return out;
+}
+
+// The options that commands share stand with the first one, and are named with the others.
+class OptionTables {
+  public:
+    std::string table(std::string_view command, const std::vector<Option>& options) {
+        std::string rows, shared;
+        for (const Option& option : options) {
+            if (option.help.empty() || option.name() == "help" || option.name() == "version")
+                continue;
+            const auto [first, is_new] =
+                first_.emplace(tag(option) + option.help + option.more, command);
+            if (is_new)
+                rows += row(option);
+            else
+                shared += fmt::format(
+                    "{}`{}`{}", shared.empty() ? "" : ", ", option.names.back(),
+                    first->second == "run" ? "" : fmt::format(" (assay {})", first->second));
+        }
+        if (!rows.empty()) rows = "\n| option | meaning |\n|---|---|\n" + rows;
+        if (!shared.empty()) rows += fmt::format("\nOptions described above: {}.\n", shared);
+        return rows;
+    }
+
+  private:
+    static std::string tag(const Option& option) {
+        std::vector<std::string> names;
+        for (const std::string& name : option.names) names.push_back("`" + name + "`");
+        if (!option.argument.empty())
+            names.back().insert(names.back().size() - 1, cell("=" + option.argument));
+        return join(names, ", ");
+    }
+    static std::string row(const Option& option) {
+        std::string text = sentence(option.help);
+        if (!option.more.empty()) text += " " + option.more;
+        return fmt::format("| {} | {} |\n", tag(option), cell(text));
+    }
+
+    std::map<std::string, std::string> first_;  // by what an option says: the command
+};
+
+std::string profiler_section(OptionTables& tables, const std::string& path) {
+    collector::CrashGuard guard;
+    const auto profiler = collector::load_profiler(path, "", guard);
+    std::string text =
+        fmt::format("\n### {}\n\n{}\n", profiler->name(), sentence(profiler->description()));
+    text += tables.table(profiler->name(), profiler_options(profiler->name()));
+    text += "\n| event | counts |\n|---|---|\n";
+    for (const auto& event : profiler->events())
+        text += fmt::format("| {} | {} |\n", event.name, cell(event.description));
+    return text;
+}
+
+std::string options_page() {
+    std::string text =
+        "# Commands, options and events\n\n"
+        "All commands with their options, and all profilers with their options and events. Made "
+        "by\n"
+        "`man-page` of the build from the tables in the sources; do not edit it. Each command also "
+        "has\n"
+        "`-h`, `--help` and `--version`.\n";
+    OptionTables tables;
+    for (const Command& command : commands())
+        text += fmt::format("\n## assay {}\n\n    assay {} {}\n\n{}\n{}", command.name,
+                            command.name, command.arguments, sentence(std::string(command.summary)),
+                            tables.table(command.name, command.options()));
+    text += "\n## Profilers\n\nThe options are options of `assay run`.\n";
+    for (const auto& plugin : collector::find_all_plugins())
+        text += profiler_section(tables, plugin.path);
+    return text;
+}
+
 }  // namespace
 }  // namespace assay
 
 int main(int argc, char** argv) {
     try {
-        if (argc != 2) throw assay::Error("usage: man-page TEMPLATE");
-        assay::print_page(argv[1]);
+        if (argc == 1)
+            assay::print_text(assay::options_page());
+        else
+            assay::print_page(argv[1]);
         return 0;
     } catch (const std::exception& error) {
         fmt::print(stderr, "man-page: {}\n", error.what());
