@@ -1,4 +1,5 @@
-// What an events file says about itself (docs/events-file.md), shared by its writer and readers.
+// What an events file says about itself (docs/reference/events-file.md), shared by its writer and
+// readers.
 #pragma once
 
 #include "framework/events/series.h"

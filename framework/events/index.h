@@ -1,4 +1,4 @@
-// The profiles of one run, which a file names: docs/events-file.md.
+// The profiles of one run, which a file names: docs/reference/events-file.md.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Parses an events file (docs/events-file.md), assay's or Cachegrind's, without doing any input
-// itself: it is fed with blocks of text, cut anywhere. Memory use is bounded by the header and
-// the longest line, whatever the file contains.
+// Parses an events file (docs/reference/events-file.md), assay's or Cachegrind's, without doing any
+// input itself: it is fed with blocks of text, cut anywhere. Memory use is bounded by the header
+// and the longest line, whatever the file contains.
 #pragma once
 
 #include "framework/events/header.h"

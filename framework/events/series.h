@@ -1,5 +1,5 @@
-// Series of an events file (docs/events-file.md): curves, such as the misses of caches by their
-// size, or what is in use as a run goes on.
+// Series of an events file (docs/reference/events-file.md): curves, such as the misses of caches by
+// their size, or what is in use as a run goes on.
 //
 // Also lists of the most frequent values.
 #pragma once

@@ -1,5 +1,5 @@
-// Writes an events file (docs/events-file.md): Cachegrind's text format, with everything beyond
-// it in `fl=#! ` lines that Cachegrind's tools pass over.
+// Writes an events file (docs/reference/events-file.md): Cachegrind's text format, with everything
+// beyond it in `fl=#! ` lines that Cachegrind's tools pass over.
 //
 // The file is written under a temporary name beside its own and renamed by finish(), so that a
 // reader never sees half of one; what is not a regular file (/dev/stdout, a pipe) is written
@@ -50,8 +50,8 @@ class Writer {
     void counts_of(std::uint32_t group, std::span<const std::uint64_t> counts);
     // Values of such an instruction. They are cut to those that a line of the file can hold.
     void values(std::uint32_t object, std::uint64_t address, const Hotlist& list);
-    // Counts of one calling context (docs/events-file.md), after all lines and instructions: a
-    // breakdown of counts that line() already carried. Numbers go up from 1.
+    // Counts of one calling context (docs/reference/events-file.md), after all lines and
+    // instructions: a breakdown of counts that line() already carried. Numbers go up from 1.
     void stack(const Stack& stack, std::span<const std::uint64_t> counts);
     // Writes the summary, which is the sum of what line() received, and renames the file.
     void finish();

@@ -1,7 +1,7 @@
 /* assay/cache_policy.h - replacement policies and prefetchers for simulated caches.
  *
- * A machine file (docs/machines.md) can name a shared library in place of a policy or a
- * prefetcher of assay's own: `replacement: ./mine.so`, `prefetch: ./mine.so`. The library exports
+ * A machine file (docs/reference/machine-file.md) can name a shared library in place of a policy or
+ * a prefetcher of assay's own: `replacement: ./mine.so`, `prefetch: ./mine.so`. The library exports
  * one constant table, assay_replacement or assay_prefetcher; it links against nothing:
  *
  *     const cp_replacement_t assay_replacement = { .size = sizeof(cp_replacement_t),

@@ -52,9 +52,9 @@ extern "C" {
 
 /* What a profiler returns: DCPI's (pc, context, value), with an event and a weight.
  * With event = VP_VALUE the sample is a value seen `weight` times, for the hotlist of the
- * instruction, which has the most frequent ones and a bound of its error (docs/events-file.md).
- * Otherwise `event` is an index in the profiler's event table and `weight` is added to that event's
- * count of the instruction; `value` is ignored. 48 bytes. */
+ * instruction, which has the most frequent ones and a bound of its error
+ * (docs/reference/events-file.md). Otherwise `event` is an index in the profiler's event table and
+ * `weight` is added to that event's count of the instruction; `value` is ignored. 48 bytes. */
 typedef struct vsample {
     uint64_t pc;
     uint64_t context0; /* the context that the count is of, VP_NO_CONTEXT, or 0: not said */

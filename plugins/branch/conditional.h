@@ -1,4 +1,4 @@
-// Predictors of conditional branches. docs/branch-profiler.md says where each is from.
+// Predictors of conditional branches. docs/reference/profilers/branch.md says where each is from.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // The caches of a machine: what each reference does to them, behind FrontEnd.
 //
-// docs/machines.md says the rules, in the order in which they apply. Not thread-safe.
+// docs/reference/machine-file.md says the rules, in the order in which they apply. Not thread-safe.
 #pragma once
 
 #include "plugins/machine/cache_array.h"

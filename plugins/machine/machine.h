@@ -1,5 +1,5 @@
 // A machine to be simulated: cores, caches, translation buffers and what keeps them coherent, as a
-// machine file describes them. docs/machines.md says what each means.
+// machine file describes them. docs/reference/machine-file.md says what each means.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Machine files: YAML, as docs/machines.md describes it.
+// Machine files: YAML, as docs/reference/machine-file.md describes it.
 #pragma once
 
 #include "plugins/machine/machine.h"

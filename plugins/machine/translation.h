@@ -41,7 +41,8 @@ class Translation {
     std::vector<Way> ways_[2];
 };
 
-// The translation buffers of all cores: docs/machines.md says the rules. Not thread-safe.
+// The translation buffers of all cores: docs/reference/machine-file.md says the rules. Not
+// thread-safe.
 
 // Those of one core.
 class CoreTranslation {

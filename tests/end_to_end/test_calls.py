@@ -79,7 +79,7 @@ class Inclusive(unittest.TestCase):
         result = run([ASSAY, "annotate", "--json", "--threshold=0", *options, path])
         self.assertEqual(result.returncode, 0, result.stderr)
         document = json.loads(result.stdout)
-        validate(document, ROOT / "docs" / "annotate-schema.json")
+        validate(document, ROOT / "docs/reference/annotate-schema.json")
         return document
 
     def exported(self, form, path, event) -> str:

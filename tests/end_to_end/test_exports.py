@@ -120,7 +120,7 @@ class Exports(Profile):
         self.assertEqual(chosen.fieldnames, ["file", "line", "function", "Dw", "Ir"])
 
     def test_json(self):
-        document = self.check_json("json", ROOT / "docs" / "export-schema.json")
+        document = self.check_json("json", ROOT / "docs/reference/export-schema.json")
         self.assertEqual([event["total"] for event in document["events"]], self.events.summary)
         found = Counter()
         for function in document["functions"]:
@@ -274,7 +274,7 @@ class Exports(Profile):
             self.assertEqual(self.linkage_names(twice), own)
         for file in (path, merged):
             document = json.loads(export("json", file).stdout)
-            validate(document, ROOT / "docs" / "export-schema.json")
+            validate(document, ROOT / "docs/reference/export-schema.json")
             self.assertEqual([(each["function"], each["name"])
                               for each in document["linkageNames"]], sorted(own.items()))
             self.check_system_names(file, own)
@@ -355,7 +355,7 @@ class Inputs(unittest.TestCase):
                 ("work", "sum_all", 33): 61, ("sum_all", "sum_cells", 28): 60,
                 ("work", "sum_cells", 34): 30, ("sum_cells", "leaf", 23): 30})
         contexts = json.loads(export("json", path).stdout)
-        validate(contexts, ROOT / "docs" / "export-schema.json")
+        validate(contexts, ROOT / "docs/reference/export-schema.json")
         self.assertEqual({context["inlinedAtLine"] for context in contexts["contexts"]
                           if context["function"] in ("sum_all", "sum_cells")}, {28, 33, 34})
         self.check_traces(path, r"leaf\n +sum_cells \(inline\)\n +sum_all \(inline\)\n +work\n")
@@ -382,7 +382,7 @@ class Inputs(unittest.TestCase):
                                       and "_dl" not in stack}, self.JUMPED_TO)
                 self.check_leaves(stacks, read_events(file))
         contexts = json.loads(export("json", path).stdout)
-        validate(contexts, ROOT / "docs" / "export-schema.json")
+        validate(contexts, ROOT / "docs/reference/export-schema.json")
         self.assertEqual({context["function"] for context in contexts["contexts"]
                           if context.get("jumpedAtLine") == 0} & {"tail", "to_tail", "main",
                                                                   "read_in_library"},
@@ -447,7 +447,7 @@ class Inputs(unittest.TestCase):
             self.assertEqual(self.calls_within(export("callgrind", "--event=Ir", path).stdout, 1),
                              within)
             document = json.loads(export("json", path).stdout)
-            validate(document, ROOT / "docs" / "export-schema.json")
+            validate(document, ROOT / "docs/reference/export-schema.json")
             self.check_sites(document, own)
             self.check_firefox(json.loads(export("firefox", "--event=Ir", path).stdout), own)
             self.check_traces(path, r" sum_cells \(inline\)\n +sum_all \(inline\)\n +work\n",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""assay diff as a gate: limits, formats, folders; and docs/ci.md, whose workflows are run here, in a
+"""assay diff as a gate: limits, formats, folders; and docs/guides/ci.md, whose workflows are run here, in a
 repository of which one change inlines a function and another makes a loop 1 % slower."""
 
 import json
@@ -169,7 +169,7 @@ class Limits(unittest.TestCase):
         path = DATA / "groups.events"
         document = json.loads(run([ASSAY, "export", "--format=json", path]).stdout)
         if jsonschema:
-            jsonschema.validate(document, json.loads((ROOT / "docs/export-schema.json").read_text()))
+            jsonschema.validate(document, json.loads((ROOT / "docs/reference/export-schema.json").read_text()))
         groups = {group["name"]: group for group in document["groups"]}
         self.assertEqual((groups["table"]["kind"], groups["table"]["counts"]), ("object", [0, 30, 2]))
         self.assertEqual([(line["line"], line["counts"]) for line in groups["table"]["lines"]],
@@ -204,7 +204,7 @@ class Limits(unittest.TestCase):
         self.assertEqual([each["command"] for each in document["programs"]], ["one a", "two"])
         self.assertEqual(document["programs"][0]["difference"]["limits"][0]["exceeded"], True)
         if jsonschema:
-            jsonschema.validate(document, json.loads((ROOT / "docs/diff-schema.json").read_text()))
+            jsonschema.validate(document, json.loads((ROOT / "docs/reference/diff-schema.json").read_text()))
 
     def test_names_do_not_escape(self):
         hostile = "<script>`|*_[x](y)\x1b</script>"
@@ -256,7 +256,7 @@ def gitlab_script(workflow: str) -> str:
 class Workflows(unittest.TestCase):
     def setUp(self):
         self.folder = support.temporary_folder(self)
-        page = (ROOT / "docs" / "ci.md").read_text()
+        page = (ROOT / "docs/guides/ci.md").read_text()
         steps = github_steps(block(page, "yaml", "### GitHub"))
         self.assertEqual(list(steps), ["Count", "Compare", "Comment"])
         self.scripts = {"github": steps["Count"] + steps["Compare"],

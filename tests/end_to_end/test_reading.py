@@ -440,7 +440,7 @@ class Shown(unittest.TestCase):
         for name, shown in (("annotate", annotated), ("diff", changed), ("diff", stacks)):
             document = json.loads(shown.stdout)
             if jsonschema:
-                schema = json.loads((ROOT / "docs" / f"{name}-schema.json").read_text())
+                schema = json.loads((ROOT / "docs/reference" / f"{name}-schema.json").read_text())
                 jsonschema.validate(document, schema)
         kinds = run([ASSAY, "annotate", "--json", ROOT / "tests/unit/data/version-1.events"])
         self.assertEqual(json.loads(kinds.stdout)["inlined"], [

@@ -143,7 +143,7 @@ class Numbers(Sweep):
         rows = table(self.sweep(*words).stdout)
         document = json.loads(self.sweep(*words, "--format=json").stdout)
         if jsonschema:
-            jsonschema.validate(document, json.loads((ROOT / "docs/sweep-schema.json").read_text()))
+            jsonschema.validate(document, json.loads((ROOT / "docs/reference/sweep-schema.json").read_text()))
         self.assertEqual(document, json.loads((self.folder / "assay.sweep/sweep.json").read_text()))
         self.assertEqual(document["options"][0], {"name": "D1", "values": THREE,
                                                   "sizes": [16384, 32768, 65536]})

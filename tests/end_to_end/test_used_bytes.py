@@ -194,7 +194,7 @@ class UsedBytes(unittest.TestCase):
                     self.assertEqual(counts[0], counts[1])
 
     def test_the_example(self):
-        """That of docs/used-bytes-profiler.md: positions apart from styles are read faster."""
+        """That of docs/reference/profilers/used_bytes.md: positions apart from styles are read faster."""
         building = {}
         for split in ([], ["--split"]):
             result = profile([support.BUILD / "examples" / "display_list", *split],

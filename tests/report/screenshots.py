@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the pictures of docs/report.md, in docs/images."""
+"""Makes the pictures of docs/reference/report.md, in docs/images."""
 
 import shutil
 import subprocess

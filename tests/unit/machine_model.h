@@ -1,6 +1,6 @@
 // A machine as plainly as possible, which the fast simulation (plugins/machine/hierarchy.h) is held
-// against: the rules of docs/machines.md one after the other. Who has a line is found by looking
-// into all caches.
+// against: the rules of docs/reference/machine-file.md one after the other. Who has a line is found
+// by looking into all caches.
 #pragma once
 
 #include "machine_model_cache.h"

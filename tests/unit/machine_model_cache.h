@@ -1,5 +1,6 @@
 // The parts of the plain model of a machine (machine_model.h) that are one cache's: its lines,
-// their replacement, its prefetchers. Written from docs/machines.md, without regard to speed.
+// their replacement, its prefetchers. Written from docs/reference/machine-file.md, without regard
+// to speed.
 #pragma once
 
 #include "plugins/machine/machine.h"

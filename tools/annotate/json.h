@@ -1,4 +1,4 @@
-// What assay annotate shows, as JSON: docs/annotate-schema.json.
+// What assay annotate shows, as JSON: docs/reference/annotate-schema.json.
 #pragma once
 
 #include "tools/annotate/calls.h"

@@ -56,8 +56,9 @@ std::uint64_t branch_target(const native::Instruction& instruction);
 std::vector<std::string> target_names(ObjectCode& code, const std::vector<std::uint64_t>& targets);
 
 // What values are that are addresses in a program's files: functions, variables, sections. Where a
-// file was, its profile says (`load` in docs/events-file.md); what is there, the file, if it still
-// is what was profiled. An integer that happens to be such a number is taken for an address, too.
+// file was, its profile says (`load` in docs/reference/events-file.md); what is there, the file, if
+// it still is what was profiled. An integer that happens to be such a number is taken for an
+// address, too.
 
 class ValueSymbols {
   public:

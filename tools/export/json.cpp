@@ -1,4 +1,5 @@
-// JSON with a schema of its own, docs/export-schema.json: everything that an events file has.
+// JSON with a schema of its own, docs/reference/export-schema.json: everything that an events file
+// has.
 #include "framework/events/formula.h"
 #include "tools/export/export.h"
 #include "tools/output/json_writer.h"

@@ -1,4 +1,5 @@
-// The values that an option is swept over, as lists and ranges on the command line: docs/sweep.md.
+// The values that an option is swept over, as lists and ranges on the command line:
+// docs/reference/sweep.md.
 #pragma once
 
 #include <cstddef>

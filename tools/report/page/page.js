@@ -1,5 +1,5 @@
 // The page of assay report: shows the data that the page carries. See tools/report/data.cpp for what
-// they are, and docs/report.md for how the page is used. The files of this folder become one script,
+// they are, and docs/reference/report.md for how the page is used. The files of this folder become one script,
 // this one last.
 
 // All views: those that the profile has something for first.
