@@ -1,6 +1,6 @@
 /* assay/trace_file.h - the file that assay record writes, and how to read it.
  *
- * Part of assay's C ABI, version 1. C99; needs libzstd. docs/trace-file.md describes the format in
+ * Part of assay's C ABI, version 1. C99; needs libzstd. docs/reference/trace-file.md describes the format in
  * words. What is here is all that a reader needs: layouts, and functions that check and decode.
  * They allocate with malloc, and keep no state of their own: threads can read one file side by
  * side.

@@ -7,7 +7,7 @@
 
 namespace machine {
 
-// What filters (docs/capture.md) may leave out: references to the most recent line of a set of a
+// What filters (docs/internals/captures.md) may leave out: references to the most recent line of a set of a
 // filter with so many sets; 0: nothing.
 struct NeededRecords {
     std::uint32_t fetch_sets = 0;

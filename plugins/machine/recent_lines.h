@@ -1,5 +1,5 @@
 // The most recent line of each set of a first cache, as far as it is known: a reference to that
-// line hits, and changes nothing but what a write changes. docs/capture.md says why that is exact.
+// line hits, and changes nothing but what a write changes. docs/internals/captures.md says why that is exact.
 #pragma once
 
 #include <algorithm>

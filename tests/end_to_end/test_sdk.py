@@ -115,7 +115,7 @@ class ForAuthors(unittest.TestCase):
 
     def test_profiler_of_the_reference(self):
         """The one in C that abi.md shows in full."""
-        [source] = re.findall(r"^```c\n(.*?)^```$", (ROOT / "docs" / "abi.md").read_text(),
+        [source] = re.findall(r"^```c\n(.*?)^```$", (ROOT / "docs" / "reference" / "abi.md").read_text(),
                               re.MULTILINE | re.DOTALL)
         folder = self.shared / "reference"
         folder.mkdir()

@@ -1,5 +1,5 @@
 // What a profiler must keep to, checked in a process of its own. See assay/vprofiler.h and
-// docs/abi.md for the rules.
+// docs/reference/abi.md for the rules.
 #pragma once
 
 #include "tools/check_plugin/subject.h"
