@@ -60,6 +60,10 @@ class Documents(unittest.TestCase):
         self.assertEqual(run([BUILD / "man-page"]).stdout, page.read_text(),
                          f"build/man-page > {page.relative_to(ROOT)} mends it")
 
+    def test_prose(self):
+        checked = run([ROOT / "tests" / "prose"])
+        self.assertEqual(checked.returncode, 0, checked.stdout)
+
     @support.needs("meson")
     def test_installed(self):
         folder = support.temporary_folder(self)
