@@ -158,7 +158,7 @@ TEST_CASE("points are all combinations, the last option varying fastest") {
     CHECK_THROWS_AS(Plan(parsed({plugin.c_str(), "--d1=16K,8,64", path.c_str()})), Error);
     CHECK_THROWS_AS(Plan(parsed({"--D1=16K,8,64", path.c_str()})), Error);
     CHECK_THROWS_WITH_AS(Plan(parsed({plugin.c_str(), "--cpu=host", path.c_str()})),
-                         doctest::Contains("--cpu is of the run, which a replay"), Error);
+                         doctest::Contains("--cpu belongs to the run, which a replay"), Error);
 }
 
 TEST_CASE("commands are written as a shell reads them") {

@@ -60,7 +60,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
                   "their weights; default: .weights, in the same way");
     line.add_text("--labels", options.labels, "FILE",
                   "the phase of each interval; default: .labels, in the same way");
-    line.add_flag("-q,--quiet", arguments.quiet, "say nothing but errors");
+    line.add_flag("-q,--quiet", arguments.quiet, "print errors only");
 }
 
 void check(const Arguments& arguments) {

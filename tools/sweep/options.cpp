@@ -64,7 +64,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_number("--point", options.point, 1, 100'000, "N",
                     "run only point N of the sweep that was begun in the folder of -o: what a task "
                     "of the job array does");
-    line.add_flag("-q,--quiet", options.quiet, "say nothing but errors");
+    line.add_flag("-q,--quiet", options.quiet, "print errors only");
     line.needs("sbatch", "slurm");
 }
 

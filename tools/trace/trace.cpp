@@ -176,7 +176,7 @@ void take_region(Options& options, const Arguments& arguments) {
     if (!arguments.to.empty())
         options.region.to = number<std::uint64_t>("--to-instruction", arguments.to, 10, 1);
     if (options.region.from > options.region.to)
-        throw Error(fmt::format("--from-instruction={} lies behind --to-instruction={}",
+        throw Error(fmt::format("--from-instruction={} is after --to-instruction={}",
                                 options.region.from, options.region.to));
 }
 
