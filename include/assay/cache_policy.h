@@ -8,8 +8,9 @@
  *         .version = CP_VERSION, .create = ..., .destroy = ..., .hit = ..., ... };
  *
  * The functions are called on one thread, by the process that simulates, not by the profiled
- * program. One object is made for each instance of a cache. What a table's functions do must
- * depend on nothing but their arguments, or two runs differ. Crashes cost the profile's columns.
+ * program. One object is made for each instance of a cache. The functions must depend only on
+ * their arguments and their object, or two runs differ. A crash loses the columns of the
+ * profile.
  */
 #ifndef ASSAY_CACHE_POLICY_H
 #define ASSAY_CACHE_POLICY_H
@@ -24,31 +25,30 @@ extern "C" {
 #define CP_REPLACEMENT_SYMBOL "assay_replacement"
 #define CP_PREFETCHER_SYMBOL "assay_prefetcher"
 
-/* A reference to a line of the cache. Members may be added behind the last: compare `size`. */
+/* A reference to a line of the cache. Members may be added at the end: compare `size`. */
 typedef struct cp_access {
     uint32_t size;     /* of this struct, as assay was built */
     uint32_t prefetch; /* 1: the line is prefetched, 0: the program refers to it */
     uint64_t line;     /* number of the line: its address divided by the size of a line */
-    uint64_t address;  /* for prefetchers: of the reference; else 0 */
-    uint64_t pc;       /* of the instruction that refers, or on whose behalf is prefetched */
+    uint64_t address;  /* for prefetchers: address of the reference; else 0 */
+    uint64_t pc;       /* of the instruction that refers or that caused the prefetch */
     uint32_t hit;      /* for prefetchers: 1 if the line was there */
-    uint32_t first;    /* for prefetchers: 1 if it was prefetched and is referred to for the first
-                          time since */
+    uint32_t first;    /* for prefetchers: 1 at the first reference to a prefetched line */
 } cp_access_t;
 
-/* A replacement policy. All members are required but `leave`. Free ways are filled before
- * `victim` is asked, the lowest first. */
+/* A replacement policy. All members except `leave` are required. Free ways are filled first, the
+ * lowest before others; then `victim` is asked. */
 typedef struct cp_replacement {
     uint32_t size;    /* sizeof(cp_replacement_t) as the library was built */
     uint32_t version; /* CP_VERSION as the library was built */
 
-    /* A new object for a cache of `sets` sets of `ways` ways, or NULL. `seed`: of the machine
-     * file, 1 if it says none. */
+    /* Returns a new object for a cache of `sets` sets of `ways` ways, or NULL on failure. `seed`
+     * is that of the machine file, by default 1. */
     void* (*create)(uint64_t sets, uint32_t ways, uint64_t seed);
     void (*destroy)(void* self);
     /* The line in `way` is referred to. */
     void (*hit)(void* self, uint64_t set, uint32_t way, const cp_access_t* access);
-    /* Which way, below `ways`, makes room for `access`; all are in use. */
+    /* Returns the way, below `ways`, that makes room for `access`. All ways are in use. */
     uint32_t (*victim)(void* self, uint64_t set, const cp_access_t* access);
     /* The line of `access` has come into `way`. */
     void (*fill)(void* self, uint64_t set, uint32_t way, const cp_access_t* access);
@@ -61,11 +61,11 @@ typedef struct cp_prefetcher {
     uint32_t size;    /* sizeof(cp_prefetcher_t) as the library was built */
     uint32_t version; /* CP_VERSION as the library was built */
 
-    /* A new object for a cache with lines of `line_bytes` bytes, or NULL. */
+    /* Returns a new object for a cache with lines of `line_bytes` bytes, or NULL on failure. */
     void* (*create)(uint32_t line_bytes, uint32_t degree, uint32_t distance);
     void (*destroy)(void* self);
-    /* A reference by the program has reached the cache. Stores the numbers of lines to prefetch in
-     * `lines`, at most `room`, and returns how many. */
+    /* A reference by the program has reached the cache. Stores the numbers of at most `room`
+     * lines to prefetch in `lines`, and returns their number. */
     uint32_t (*reference)(void* self, const cp_access_t* access, uint64_t* lines, uint32_t room);
 } cp_prefetcher_t;
 

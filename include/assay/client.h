@@ -1,8 +1,8 @@
-/* assay/client.h - what a program can say to assay while it is being profiled.
+/* assay/client.h - functions for a program that assay profiles.
  *
- * Part of assay's C ABI, version 1. For the profiled program, not for profilers: C99 and C++, with
- * nothing to link. Natively, under other tools, and with compilers or processors for which it has
- * no code, everything here does nothing and returns 0.
+ * Part of assay's C ABI, version 1. For the profiled program, not for profilers. C99 and C++,
+ * with nothing to link. Natively, under other tools, and with other compilers or processors,
+ * these functions do nothing and return 0.
  *
  * A marker is the eight-byte instruction
  *
@@ -11,10 +11,10 @@
  * with the address of six 64-bit words in rax: the operation and its five arguments. assay sets rdx
  * to 1 if it knows the operation, and to 0 if it does not. The instruction accesses no memory
  * (Intel SDM volume 2, NOP), and neither compilers nor assemblers emit it: the displacement of
- * their padding is zero. Natively a marker costs some stores, a few cycles.
+ * their padding is zero. Natively a marker takes a few cycles for some stores.
  *
- * A marker applies behind its instruction. The instructions that follow a marker that starts
- * collecting are counted, up to and including the one of the marker that stops it.
+ * A marker takes effect after its instruction. Counted are the instructions after a starting
+ * marker, up to and including the instruction of the stopping marker.
  */
 #ifndef ASSAY_CLIENT_H
 #define ASSAY_CLIENT_H
@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-/* Operations, and their arguments. The numbers are final; more may come. */
+/* Operations and their arguments. The numbers are final; more may come. */
 enum {
     ASSAY_IS_PROFILING = 0,
     ASSAY_START_COLLECTING = 1,
@@ -61,9 +61,9 @@ static inline int assay_is_profiling(void) {
     return assay_marker(ASSAY_IS_PROFILING, 0, 0, 0, 0, 0);
 }
 
-/* From now on what the process executes is profiled, all of its threads, or is not. The last call
- * counts, however many there were; what it is at the start says --collect-at-start. Other threads
- * follow at the end of the basic block that they are in. */
+/* Starts or stops profiling of all threads of the process. The last call counts; calls do not
+ * nest. --collect-at-start decides the state at the start. Other threads follow at the end of
+ * their basic block. */
 static inline void assay_start_collecting(void) {
     assay_marker(ASSAY_START_COLLECTING, 0, 0, 0, 0, 0);
 }
@@ -71,8 +71,7 @@ static inline void assay_stop_collecting(void) {
     assay_marker(ASSAY_STOP_COLLECTING, 0, 0, 0, 0, 0);
 }
 
-/* A phase of the program begins or ends for the calling thread. `name` is copied, up to 1024
- * bytes. */
+/* Begins or ends a phase of the calling thread. Copies `name`, up to 1024 bytes. */
 static inline void assay_begin_phase(const char* name) {
     assay_marker(ASSAY_BEGIN_PHASE, assay_address(name), 0, 0, 0, 0);
 }
@@ -80,8 +79,8 @@ static inline void assay_end_phase(const char* name) {
     assay_marker(ASSAY_END_PHASE, assay_address(name), 0, 0, 0, 0);
 }
 
-/* The memory from `address` on is a region, an arena for instance, which belongs to `owner` and is
- * called `label` in reports; both are copied, up to 1024 bytes. Until it is unregistered. */
+/* Registers the memory at `address` as a region, such as an arena, until it is unregistered.
+ * Reports show `owner` and `label`. Copies both, up to 1024 bytes. */
 static inline void assay_register_region(const volatile void* address, size_t bytes,
                                          const char* owner, const char* label) {
     assay_marker(ASSAY_REGISTER_REGION, assay_address(address), bytes, assay_address(owner),

@@ -1,9 +1,8 @@
 /* assay/trace_parse.h - reading what the driver captured.
  *
- * Part of assay's C ABI, version 1. The functions are defined by the assay executable. A parser
- * is valid during the call of vp_prof_process or vp_finish that it was passed to, on that
- * thread. What it points to must not be changed and is valid as long as the parser, unless
- * stated otherwise.
+ * Part of assay's C ABI, version 1. The assay executable defines these functions. A parser is
+ * valid during the call that it was passed to (vp_prof_process, vp_finish or vp_totals), on that
+ * thread. Returned data is read-only, and valid as long as the parser unless stated otherwise.
  */
 #ifndef ASSAY_TRACE_PARSE_H
 #define ASSAY_TRACE_PARSE_H
@@ -16,133 +15,129 @@ extern "C" {
 
 typedef struct trace_parser trace_parser_t;
 
-/* The process that was profiled. */
+/* Returns the id of the profiled process. */
 uint32_t trace_parser_get_pid(const trace_parser_t* parser);
-/* The thread whose buffer this is: 0 for the first of the process, then in order of creation. It
- * is not the kernel's thread id, and no two threads of a process have the same, also not one after
- * the other. A program that damages its trace can make it any number: do not use it as the index
- * of an array unchecked. In vp_finish: 0. */
+/* Returns the number of the thread that made the buffer: 0 for the first of the process, then in
+ * order of creation. It is not the kernel's thread id, and is never reused in a process. A
+ * program that damages its trace can make it any number, so check it before you use it as an
+ * index. 0 in vp_finish. */
 uint32_t trace_parser_get_thread(const trace_parser_t* parser);
-/* Non-zero if records and entries have a context: with trace_capture_calls, and for all profilers
- * of a run with --contexts. */
+/* Returns non-zero if records have a context: with trace_capture_calls, and for all profilers in
+ * a run with --contexts. */
 int trace_parser_has_context(const trace_parser_t* parser);
 
-/* The contexts of the buffer's records, one number for each of trace_parser_records: that of the
- * instruction of a reference, and where control goes on behind a record of another kind. `*count`
- * is 0 without context and in vp_finish. */
+/* Returns one context number for each of trace_parser_records. A reference has the context of
+ * its instruction, another record the context after it. `*count` is 0 without contexts and in
+ * vp_finish. */
 const uint32_t* trace_parser_contexts(const trace_parser_t* parser, size_t* count);
-/* The contexts that have been entered so far, by number. As the tables below, it only grows, and
- * its address can change. Empty without context. */
+/* Returns the contexts entered so far, by number. The table only grows, and its address can
+ * change between calls. Empty without contexts. */
 const trace_context_t* trace_parser_context_table(const trace_parser_t* parser, size_t* count);
 
-/* With --objects, each reference has a context of its own for each object that is referred to in
- * the same calls: what `context` is of. NULL without --objects, and of other contexts. Valid until
- * the profiler's function returns. */
+/* With --objects, contexts of references are split by data object. Returns the object of
+ * `context`, or NULL if the context belongs to no object or without --objects. Valid until the
+ * profiler's function returns. */
 const trace_data_object_t* trace_parser_data_object(const trace_parser_t* parser, uint32_t context);
 
-/* With --objects, in vp_finish: what lies at `address`, or lay there last, as far as that is known;
- * `*offset` is how far it is from the beginning of the variable or block, 0 of others. NULL if
- * there is none. Valid until the next call. */
+/* With --objects, in vp_finish: returns the last known object at `address`, or NULL. `*offset`
+ * is the distance from the beginning of a variable or block, and 0 for other kinds. Valid until
+ * the next call. */
 const trace_data_object_t* trace_parser_data_object_at(const trace_parser_t* parser,
                                                        uint64_t address, uint64_t* offset);
 
-/* What the references of a site are to, as --types finds it from debug information and the machine
- * code: the number of a type or of a member, or 0 if it is not known, or on the stack and no struct
- * or array. `*offset` is how far each begins from the beginning of an object of the outermost type,
- * or UINT64_MAX where that differs, as in an array within it. Nothing needs to be asked for; the
- * first question about code of a file can take seconds. */
+/* Returns the number of the type or member that the references of a site refer to, as --types
+ * finds it from debug information and machine code. 0 means unknown, or a stack place that is no
+ * struct or array. `*offset` is the distance from the beginning of the outermost type, or
+ * UINT64_MAX if it varies, as in an array. Needs no capture. The first call for a file can take
+ * seconds. */
 uint32_t trace_parser_type_of_site(const trace_parser_t* parser, uint32_t site, uint64_t* offset);
-/* The type or member with a number that trace_parser_type_of_site or a row itself has given; NULL
- * for 0. `members` and `next` grow with what is asked about. Valid until the next call. */
+/* Returns the type or member with a number from trace_parser_type_of_site or from another row;
+ * NULL for 0. `members` and `next` grow with the questions asked. Valid until the next call. */
 const trace_data_type_t* trace_parser_data_type(const trace_parser_t* parser, uint32_t number);
 
-/* What the thread of this buffer said with assay/client.h: its phases, and memory regions of the
- * process, in its order. A buffer can have markers and no records. 0 of them in vp_finish. The
- * strings are valid during this call of vp_prof_process. Nothing needs to be asked for. */
+/* Returns the markers of this buffer's thread, in order: phases and memory regions from
+ * assay/client.h, and assay's own. A buffer can have markers and no records. None in vp_finish.
+ * Strings are valid during this call of vp_prof_process. Needs no capture. */
 const trace_marker_t* trace_parser_markers(const trace_parser_t* parser, size_t* count);
 
-/* The next instruction execution that this profiler selected with a value list. Stores its index
- * in the instruction table, its pc, two context values (the context's number and 0; both 0 without
- * context) and at most `max` values, in the order of the list; 0 for a value that the execution
- * does not have.
- * Any of the pointers but `values` may be NULL. Returns the number of values stored, or -1 at
- * the end of the buffer. Records of other captures, and what only other profilers selected, are
- * skipped. */
+/* Finds the next instruction execution that this profiler selected with a value list. Stores its
+ * index in the instruction table, its pc, two context values (the context's number, or 0 without
+ * contexts, and 0) and at most `max` values in the order of the list. A missing value is 0. All
+ * pointers except `values` may be NULL. Returns the number of values stored, or -1 at the end of
+ * the buffer. Skips records of other captures and of other profilers. */
 int trace_parser_next(trace_parser_t* parser, uint32_t* instr, uint64_t* pc, uint64_t* context0,
                       uint64_t* context1, int max, uint64_t* values);
-/* Non-zero if the execution that trace_parser_next found last has the value with this index of the
- * list: the instruction has such an operand, and its last execution such an access. */
+/* Returns non-zero if the execution that trace_parser_next found last has value `index` of the
+ * list: the instruction has such an operand, and the execution such an access. */
 int trace_parser_has_value(const trace_parser_t* parser, uint32_t index);
-/* The bytes of that value, the lowest first: stores at most `size` of them, and returns how many
- * there are. Up to 64 of one that the list has with TRACE_WIDE, else at most 8; 0 if the execution
- * does not have the value. */
+/* Stores at most `size` bytes of that value, the lowest first. Returns the number of bytes of
+ * the value: up to 64 with TRACE_WIDE, else at most 8, and 0 if the execution does not have the
+ * value. */
 uint32_t trace_parser_value_bytes(const trace_parser_t* parser, uint32_t index, void* bytes,
                                   uint32_t size);
 
-/* The records of the buffer, `*count` of them, read in place. 0 of them in vp_finish. How many a
- * buffer can have is no part of the interface. */
+/* Returns the records of the buffer, `*count` of them, to be read in place. None in vp_finish.
+ * The largest number is not part of the interface. */
 const trace_record_t* trace_parser_records(const trace_parser_t* parser, size_t* count);
 
-/* With trace_capture_footprints, what no TRACE_SITE_FOOTPRINT of the buffer tells any more: of each
- * set of the filter, the bytes of the line that was the most recent one at the buffer's end. 0 of
- * them in vp_finish, and where there is no filter: then all references arrive. */
+/* With trace_capture_footprints: returns, for each set of the filter, the touched bytes of the
+ * most recent line at the end of the buffer, which no TRACE_SITE_FOOTPRINT told. `*count` is 0
+ * in vp_finish, and without a filter, when all references arrive. */
 const uint64_t* trace_parser_footprints(const trace_parser_t* parser, size_t* count);
 
-/* The tables of everything that has been translated so far. They only grow; the address of a
- * table can change from one call of the profiler to the next, an index stays valid for the
- * whole run. */
+/* Return the tables of all code translated so far. They only grow. The address of a table can
+ * change from one call of the profiler to the next; an index stays valid for the run. */
 const trace_site_t* trace_parser_sites(const trace_parser_t* parser, size_t* count);
 const trace_instr_t* trace_parser_instrs(const trace_parser_t* parser, size_t* count);
 const trace_block_t* trace_parser_blocks(const trace_parser_t* parser, size_t* count);
 
-/* How often the instruction with index `instr` has been executed; a repeated string instruction
- * counts once, however many iterations it makes. Exact in vp_finish, 0 before, and 0 if no
- * profiler captures block counts. With --sample, executions in the bursts; in vp_totals exact, too.
+/* Returns the number of executions of instruction `instr`. A repeated string instruction counts
+ * once, whatever its iterations. Exact in vp_finish and vp_totals, 0 before, and 0 if no
+ * profiler captures block counts. With --sample, executions in bursts.
  */
 uint64_t trace_parser_count(const trace_parser_t* parser, uint32_t instr);
 
-/* The next interval (trace_capture_intervals) that ends in this buffer, of its thread; NULL if
- * there is none. In vp_finish: of each thread that has executed anything, in the order of their
- * numbers, what it has executed since its last complete interval. Valid until the profiler's
- * function returns. */
+/* Returns the next interval (trace_capture_intervals) of the thread that ends in this buffer, or
+ * NULL. In vp_finish, returns the rest of each thread after its last complete interval, in the
+ * order of threads. Valid until the profiler's function returns. */
 const trace_interval_t* trace_parser_next_interval(trace_parser_t* parser);
-/* How often the branch that is the instruction with index `instr` was mispredicted by the predictor
- * of trace_capture_predictions. Exact in vp_finish, 0 before, and 0 for other instructions; those
- * of repeated string instructions arrive as records instead. */
+/* Returns the number of mispredictions of branch `instr` by the predictor of
+ * trace_capture_predictions. Exact in vp_finish, 0 before, and 0 for other instructions.
+ * Repeated string instructions have records instead. */
 uint64_t trace_parser_mispredictions(const trace_parser_t* parser, uint32_t instr);
 
-/* How many bytes each access of the instruction stores, of which TRACE_STORED has the low 8 at
- * most, or 64 with TRACE_WIDE: those of the first memory operand that it writes. 0 if it writes
- * none; 255 for 255 or more. */
+/* Returns the size of the first memory operand that the instruction writes, for each access.
+ * TRACE_STORED has its low 8 bytes, or 64 with TRACE_WIDE. 0 if it writes none; 255 for 255 or
+ * more. */
 uint32_t trace_parser_stored_bytes(const trace_parser_t* parser, uint32_t instr);
 
-/* What the instruction with index `instr` is: mnemonic, instruction set, vectors, bytes moved. NULL
- * if there is no such instruction. The struct is valid until the next call, its names for ever.
+/* Returns facts about instruction `instr`: mnemonic, instruction set, vectors, bytes moved. NULL
+ * if there is no such instruction. The struct is valid until the next call, its names forever.
  * Takes about a microsecond. */
 const trace_instr_facts_t* trace_parser_instr_facts(const trace_parser_t* parser, uint32_t instr);
 
-/* What of this profiler's trace_capture_misses is done in the program, the same in the whole run: a
- * set of TRACE_FETCH_MISSES (all fetches among the records are misses) and TRACE_DATA_MISSES (all
- * references to data are). */
+/* Returns the part of this profiler's trace_capture_misses that the program simulates:
+ * TRACE_FETCH_MISSES (all recorded fetches are misses), TRACE_DATA_MISSES (all recorded data
+ * references are), both, or 0. The same in the whole run. */
 enum { TRACE_FETCH_MISSES = 1, TRACE_DATA_MISSES = 2 };
 uint32_t trace_parser_misses(const trace_parser_t* parser);
 
-/* Non-zero if this buffer is only to bring caches and the like into the state that they would be
- * in: see trace_capture_warm_up. */
+/* Returns non-zero if this buffer only warms up caches and predictors: see
+ * trace_capture_warm_up. */
 int trace_parser_is_warm_up(const trace_parser_t* parser);
-/* With --sample, in vp_finish: what the counts of this run are multiplied by, for what a profiler
- * writes by itself. Samples are multiplied by assay. Else 1. */
+/* With --sample, in vp_finish: returns the factor for counts that a profiler writes itself.
+ * assay multiplies samples. Else 1. */
 double trace_parser_scale(const trace_parser_t* parser);
 
-/* The object that contains address `pc` now, or NULL. */
+/* Returns the mapped file that contains address `pc` now, or NULL. */
 const trace_object_t* trace_parser_object(const trace_parser_t* parser, uint64_t pc);
 
-/* Where the instruction at `pc` comes from in the source, `*count` frames and at least one: the
- * innermost inlined function first, the function that is not inlined last. Valid until
- * vp_prof_release has returned. For reports; places of samples assay finds by itself. */
+/* Returns the source frames of the instruction at `pc`: `*count`, at least 1, the innermost
+ * inlined function first. Valid until vp_prof_release has returned. For a profiler's own
+ * reports; assay finds the places of samples. */
 const trace_frame_t* trace_parser_frames(const trace_parser_t* parser, uint64_t pc, size_t* count);
-/* Finds those of `count` instructions at once, for trace_parser_frames: reading an object's debug
- * information can take a second, and without this, each question does it. */
+/* Prepares trace_parser_frames for `count` instructions at once. Reading an object's debug
+ * information can take a second, and happens for each question otherwise. */
 void trace_parser_prepare_frames(const trace_parser_t* parser, const uint64_t* pcs, size_t count);
 
 #ifdef __cplusplus
