@@ -1,15 +1,15 @@
 /* assay/trace_file.h - the file that assay record writes, and how to read it.
  *
- * Part of assay's C ABI, version 1. C99; needs libzstd. docs/reference/trace-file.md describes the format in
- * words. What is here is all that a reader needs: layouts, and functions that check and decode.
- * They allocate with malloc, and keep no state of their own: threads can read one file side by
- * side.
+ * Part of assay's C ABI, version 1. C99; needs libzstd. docs/reference/trace-file.md describes
+ * the format in words. This header has everything that a reader needs: layouts, and functions
+ * that check and decode. They allocate with malloc and have no global state, so several threads
+ * can read one file.
  *
- * A file is a header of 16 bytes and chunks, one behind the other: a chunk header of 64 bytes and
- * `stored_bytes` of a zstd frame. Each can be checked and decompressed by itself. Numbers are
- * little-endian. Chunks of several process images are mixed, and so are those of an image's
- * threads; what a chunk refers to (code, events) stands before it. A file that was cut off is good
- * up to its last whole chunk.
+ * A file is a header of 16 bytes and a sequence of chunks: each is a chunk header of 64 bytes
+ * and a zstd frame of `stored_bytes`. Each chunk can be checked and decompressed alone. Numbers
+ * are little-endian. Chunks of several process images and threads are mixed. Code and events
+ * come before the chunks that refer to them. A file that was cut off is good up to its last
+ * whole chunk.
  */
 #ifndef ASSAY_TRACE_FILE_H
 #define ASSAY_TRACE_FILE_H
@@ -31,21 +31,21 @@ enum { TRACE_FILE_VERSION = 1 };
 
 typedef struct trace_file_header {
     char magic[8];    /* TRACE_FILE_MAGIC, without a zero byte */
-    uint32_t version; /* a reader refuses a later one than it knows */
+    uint32_t version; /* a reader refuses unknown later versions */
     uint32_t reserved;
 } trace_file_header_t;
 
-/* What a chunk has. More may come: skip what is not known. */
+/* Kinds of chunks. Skip unknown kinds: more may come. */
 enum {
-    TRACE_CHUNK_IMAGE = 1,   /* trace_image_t: the first of its image */
-    TRACE_CHUNK_CODE = 2,    /* trace_code_t, then the blocks, instructions and sites that are new:
-                                arrays of trace_block_t, trace_instr_t, trace_site_t */
-    TRACE_CHUNK_EVENTS = 3,  /* events of the image, behind those of earlier such chunks */
-    TRACE_CHUNK_RECORDS = 4, /* what a thread has done: trace_records_t */
-    TRACE_CHUNK_END = 5,     /* trace_image_end_t: the last of its image; with --sample, behind its
-                                `size` an array of trace_thread_end_t */
-    TRACE_CHUNK_POINTS = 6   /* trace_points_t, then an array of trace_point_t, as they follow one
-                                another: only they are recorded, of the first thread */
+    TRACE_CHUNK_IMAGE = 1,   /* trace_image_t; the first chunk of its image */
+    TRACE_CHUNK_CODE = 2,    /* trace_code_t, then arrays of the new trace_block_t, trace_instr_t
+                                and trace_site_t */
+    TRACE_CHUNK_EVENTS = 3,  /* events of the image; they continue those of earlier chunks */
+    TRACE_CHUNK_RECORDS = 4, /* records of a thread: trace_records_t */
+    TRACE_CHUNK_END = 5,     /* trace_image_end_t; the last chunk of its image. With --sample, an
+                                array of trace_thread_end_t follows its `size` bytes */
+    TRACE_CHUNK_POINTS = 6   /* trace_points_t, then an array of trace_point_t in order: the only
+                                recorded parts of the first thread */
 };
 
 enum { TRACE_CHUNK_MAGIC = 0x6b6e6863 }; /* "chnk" */
@@ -53,35 +53,34 @@ enum { TRACE_CHUNK_MAGIC = 0x6b6e6863 }; /* "chnk" */
 typedef struct trace_chunk {
     uint32_t magic;  /* TRACE_CHUNK_MAGIC */
     uint32_t kind;   /* TRACE_CHUNK_* */
-    uint32_t pid;    /* of the process, and which of its images (execve) it is, from 1 */
-    uint32_t image;  /* together they say what a chunk belongs to */
-    uint32_t thread; /* of records: the thread's number, 0 for the first of the process */
-    uint32_t slot;   /* likewise: see ThreadSlot; threads may use one after the other */
-    uint64_t first_instruction; /* likewise: how many the thread had executed before */
-    uint64_t instructions;      /* likewise: how many it executes here */
-    uint64_t records;           /* likewise: trace_record_t */
+    uint32_t pid;    /* process that the chunk belongs to */
+    uint32_t image;  /* number of the image (execve) in the process, from 1 */
+    uint32_t thread; /* for records: number of the thread, 0 for the first of the process */
+    uint32_t slot;   /* for records: see ThreadSlot; threads may share one in turn */
+    uint64_t first_instruction; /* for records: instructions of the thread before this chunk */
+    uint64_t instructions;      /* for records: instructions in this chunk */
+    uint64_t records;           /* for records: number of trace_record_t */
     uint32_t raw_bytes;         /* decompressed */
     uint32_t stored_bytes;      /* that follow this header */
-    uint32_t point; /* of records: that they are of, with what comes before to warm up, from 1; 0:
-                       of none */
+    uint32_t point;    /* for records: the simulation point, with its warm-up, from 1; 0: none */
     uint32_t checksum; /* trace_chunk_checksum(); the frame has zstd's own */
 } trace_chunk_t;
 
-/* No chunk is larger, decompressed. */
+/* The largest size of a decompressed chunk. */
 enum { TRACE_CHUNK_MOST_BYTES = 256 * 1024 * 1024 };
 
 typedef struct trace_image {
-    uint32_t size;   /* of this struct, as it was written: members are only added behind the last */
-    uint32_t parent; /* process id */
-    uint32_t place;  /* among the images of the run, as they began; the first has 0 */
+    uint32_t size;     /* of this struct, as it was written; members may be added at the end */
+    uint32_t parent;   /* process id */
+    uint32_t place;    /* number among the images of the run, in order of their start, from 0 */
     uint32_t captures; /* TRACE_RECORDED_* */
     uint32_t slice;    /* of --schedule=fair, in instructions; 0: threads ran side by side */
     uint32_t cpu_level;
     uint32_t rank;   /* of MPI, plus 1; 0: none */
     uint32_t values; /* TRACE_VALUES_*, with TRACE_RECORDED_VALUES */
-    /* With assay record --sample: of each thread's instructions, `sample_burst` out of every
-     * `sample_period` are recorded, and `sample_warm_up` right before them, to warm caches up by.
-     * 0, 0 and 0: all are. Records of kind TRACE_SITE_BURST say where they begin and end. */
+    /* With assay record --sample: `sample_burst` out of every `sample_period` instructions of
+     * each thread are recorded, and `sample_warm_up` instructions right before them. If all are
+     * 0, everything is recorded. Records of kind TRACE_SITE_BURST mark begin and end. */
     uint64_t sample_burst, sample_period, sample_warm_up;
 } trace_image_t;
 
@@ -92,14 +91,14 @@ enum {
     TRACE_RECORDED_SYSTEM_CALLS = 8,
     TRACE_RECORDED_VALUES = 16,
     /* The effective addresses of prefetches, clflush, clflushopt, clwb and cldemote, as values,
-     * whatever `values` says. Other instructions of their opcodes have records of values, too. */
+     * independent of `values`. Other instructions of the same opcodes also have such records. */
     TRACE_RECORDED_LINE_OPERATIONS = 32
 };
 
-/* Which values there are, all of them with TRACE_WIDE: of each instruction those that it has, in
- * this order, in records as those of value lists (TRACE_SITE_VALUE). What has none of them has a
- * record with TRACE_NONE; where only TRACE_VALUES_LOADS and TRACE_VALUES_STORES are there, only
- * instructions that load or store. */
+/* The recorded values, all with TRACE_WIDE. Each instruction has records of its values in this
+ * order, like those of value lists (TRACE_SITE_VALUE). An instruction without any has a record
+ * with TRACE_NONE. If only TRACE_VALUES_LOADS and TRACE_VALUES_STORES are recorded, other
+ * instructions have no records. */
 enum {
     TRACE_VALUES_ADDRESSES = 1, /* TRACE_EFFECTIVE_ADDRESS */
     TRACE_VALUES_OPERANDS = 2,  /* TRACE_SOURCE0 and TRACE_SOURCE1, with TRACE_BEFORE */
@@ -115,61 +114,60 @@ typedef struct trace_code {
     uint32_t first_site, sites;
 } trace_code_t;
 
-/* Intervals that stand for the program (assay record --simpoints). Before each come records to warm
- * caches up by, of which nothing is to be counted. Records of kind TRACE_SITE_BURST say where they
- * begin and end. */
+/* Intervals that represent the program (assay record --simpoints). Records before each interval
+ * only warm up caches; do not count them. Records of kind TRACE_SITE_BURST mark begin and end. */
 typedef struct trace_points {
     uint32_t size;          /* of this struct, as for images */
     uint32_t count;         /* trace_point_t */
     uint64_t interval_size; /* instructions */
-    uint64_t warm_up;       /* likewise, before each, if there are so many */
+    uint64_t warm_up;       /* instructions before each, if there are that many */
 } trace_points_t;
 
 typedef struct trace_point {
-    uint64_t begin;  /* how many instructions are executed before it */
-    uint64_t end;    /* and at its end, both but for a part of a basic block */
+    uint64_t begin;  /* instructions executed before it */
+    uint64_t end;    /* and up to its end; both are exact to a basic block */
     uint64_t number; /* of the interval, from 0 */
-    double weight;   /* how much of the program it stands for: all of them for 1 */
+    double weight;   /* share of the program that it represents; 1 is all of it */
     uint64_t cluster;
 } trace_point_t;
 
 typedef struct trace_image_end {
     uint32_t size;
     uint32_t state;      /* TRACE_IMAGE_* */
-    int32_t exit_status; /* of the process, where that was known: of the first one */
+    int32_t exit_status; /* of the process, if known, which it is for the first one */
     int32_t signal;      /* that ended it, or 0 */
-    uint32_t threads;    /* that there were */
+    uint32_t threads;    /* number of threads */
     uint32_t reserved;
-    uint64_t parts;        /* of all threads: their order is complete */
-    uint64_t instructions; /* with points: that the first thread has executed, recorded or not */
+    uint64_t parts;        /* number of parts of all threads, for checking that none is missing */
+    uint64_t instructions; /* with points: executed by the first thread, recorded or not */
 } trace_image_end_t;
 
-/* Of each slot's last thread, which can have ended without a record that says so, as by
+/* The last thread of each slot. It can end without a record of its end, for example by
  * exit_group(2). */
 typedef struct trace_thread_end {
     uint32_t thread, slot;
-    uint64_t instructions; /* that it has executed, recorded or not */
+    uint64_t instructions; /* executed by it, recorded or not */
 } trace_thread_end_t;
 
 enum {
     TRACE_IMAGE_ENDED = 1,
     TRACE_IMAGE_KILLED = 2,
-    TRACE_IMAGE_REFUSED = 3,  /* assay could not run it further: the events say why */
+    TRACE_IMAGE_REFUSED = 3,  /* assay could not run it further; the events tell the reason */
     TRACE_IMAGE_REPLACED = 4, /* by the process's next image */
     TRACE_IMAGE_DAMAGED = 5   /* the records end before the program did */
 };
 
-/* The head of TRACE_CHUNK_RECORDS: how long its streams are, which follow in this order.
+/* The head of TRACE_CHUNK_RECORDS: the lengths of its streams, which follow in this order.
  *
- *   parts    what lies between two changes of threads, see trace_part_t, as varints
+ *   parts    the parts of the chunk, see trace_part_t, as varints
  *   runs     how many records were as predicted before the next one that was not, as varints
  *   flags    of that one: TRACE_MISS_*
  *   sites    the difference to the predicted site, zigzag, as varints
  *   values   the difference to the value that TRACE_MISS_VALUE says, likewise
  *   aux      `aux`, as varints
  *
- * A varint is LEB128. The predictions are those of trace_predictor_t, of which each chunk begins
- * with an empty one. */
+ * A varint is LEB128. trace_predictor_t makes the predictions; it is empty at the beginning of
+ * each chunk. */
 typedef struct trace_records {
     uint32_t part_bytes, run_bytes, flag_bytes, site_bytes, value_bytes, aux_bytes;
     uint32_t parts;
@@ -190,17 +188,17 @@ enum {
 typedef struct trace_part {
     uint64_t order; /* among the parts of all threads of the image, from 0 */
     uint64_t records;
-    uint64_t events;  /* bytes of the image's events that come before */
-    uint64_t markers; /* how many trace_part_marker_t follow */
+    uint64_t events;  /* bytes of the image's events before the part */
+    uint64_t markers; /* number of trace_part_marker_t that follow */
 } trace_part_t;
 
-/* What the program said (assay/client.h), or that a thread begins or ends. */
+/* A message of the program (assay/client.h), or the beginning or end of a thread. */
 typedef struct trace_part_marker {
-    uint64_t record; /* of the part, before which */
-    uint64_t event;  /* where it stands in the image's events, in bytes */
+    uint64_t record; /* index in the part of the record that follows the marker */
+    uint64_t event;  /* offset in the image's events, in bytes */
 } trace_part_marker_t;
 
-/* Of a chunk header, but for `checksum`: FNV-1a (Fowler, Noll, Vo), of 32 bits. */
+/* Returns the checksum of a chunk header without `checksum`: 32-bit FNV-1a (Fowler, Noll, Vo). */
 static inline uint32_t trace_chunk_checksum(const trace_chunk_t* chunk) {
     const unsigned char* at = (const unsigned char*)chunk;
     uint32_t hash = 2166136261u;
@@ -209,7 +207,7 @@ static inline uint32_t trace_chunk_checksum(const trace_chunk_t* chunk) {
     return hash;
 }
 
-/* 1 if it is the header of a chunk. */
+/* Returns 1 if `chunk` is the header of a chunk. */
 static inline int trace_chunk_is_whole(const trace_chunk_t* chunk) {
     return chunk->magic == (uint32_t)TRACE_CHUNK_MAGIC &&
            chunk->raw_bytes <= (uint32_t)TRACE_CHUNK_MOST_BYTES &&
@@ -217,43 +215,43 @@ static inline int trace_chunk_is_whole(const trace_chunk_t* chunk) {
            chunk->checksum == trace_chunk_checksum(chunk);
 }
 
-/* Decompresses what follows the header into `raw`, which has room for `raw_bytes`. 0, or -1 if it
- * is damaged. */
+/* Decompresses `stored`, the bytes after the header, into `raw`, which has room for `raw_bytes`.
+ * Returns 0, or -1 if the data is damaged. */
 static inline int trace_chunk_decompress(const trace_chunk_t* chunk, const void* stored,
                                          void* raw) {
     const size_t got = ZSTD_decompress(raw, chunk->raw_bytes, stored, chunk->stored_bytes);
     return !ZSTD_isError(got) && got == chunk->raw_bytes ? 0 : -1;
 }
 
-/* --- The predictor of records, the same where they are written and read. */
+/* --- The predictor of records, the same in writer and reader. */
 
-/* What is known of a site. */
+/* The state of a site. */
 typedef struct trace_site_state {
     uint64_t last;     /* value */
-    uint64_t relative; /* to trace_base(), when it was made */
+    uint64_t relative; /* `last` minus trace_base() at that time */
     int32_t stride;    /* seen twice */
     int32_t last_delta;
-    uint32_t next;  /* the site of the record that came behind, plus 1; 0: none yet */
-    uint32_t trust; /* 2 and 3: `relative` is favoured, else `stride` */
+    uint32_t next;  /* the site of the record that followed, plus 1; 0: none yet */
+    uint32_t trust; /* 2 and 3 favour `relative`, 0 and 1 `stride` */
 } trace_site_state_t;
 
 enum { TRACE_REGIONS = 16, TRACE_HISTORY_BITS = 17, TRACE_MEMORY_BITS = 16 };
 
 typedef struct trace_predictor {
     trace_site_state_t* sites; /* of `count` sites */
-    const trace_site_t* table; /* what they are */
-    uint32_t* successors;      /* by the last four blocks: the next one's site plus 1 */
-    uint64_t* memory;          /* what was loaded or stored last, by address: see trace_word */
+    const trace_site_t* table; /* the sites themselves */
+    uint32_t* successors;      /* by the last four blocks: the site of the next block plus 1 */
+    uint64_t* memory;          /* the value last loaded or stored, by address: see trace_word */
     uint64_t bases[TRACE_REGIONS];
-    uint64_t read, written; /* the addresses of the last references */
-    uint64_t value;         /* the last one that is no address or the like: TRACE_SITE_VALUE */
-    uint64_t offset;        /* of what comes behind it: TRACE_SITE_VALUE_REST */
+    uint64_t read, written; /* addresses of the last references */
+    uint64_t value;         /* the last TRACE_SITE_VALUE or TRACE_SITE_VALUE_REST */
+    uint64_t offset;        /* offset of the next TRACE_SITE_VALUE_REST in that value */
     uint64_t history;       /* of blocks */
     uint32_t last;          /* the site of the last record */
     uint32_t count;
 } trace_predictor_t;
 
-/* Of 4 GiB each: stack, libraries and program mostly lie in different ones. */
+/* Regions of 4 GiB. Stack, libraries and program are mostly in different ones. */
 static inline unsigned trace_region(uint64_t value) {
     return (unsigned)(value >> 32) % TRACE_REGIONS;
 }
@@ -263,7 +261,7 @@ static inline uint32_t* trace_successor(const trace_predictor_t* predictor) {
                 ->successors[predictor->history * 0x9e3779b97f4a7c15u >> (64 - TRACE_HISTORY_BITS)];
 }
 
-/* The site of the next record. It may be one that is not there. */
+/* Predicts the site of the next record. The site may not exist. */
 static inline uint32_t trace_predict_site(const trace_predictor_t* predictor) {
     const uint32_t next = predictor->sites[predictor->last].next;
     uint32_t successor;
@@ -277,7 +275,7 @@ static inline void trace_learn_site(trace_predictor_t* predictor, uint32_t site)
     predictor->sites[predictor->last].next = site + 1;
     predictor->last = site;
 }
-/* Of a block. */
+/* The same for a block. */
 static inline void trace_learn_block(trace_predictor_t* predictor, uint32_t site) {
     trace_learn_site(predictor, site);
     *trace_successor(predictor) = site + 1;
@@ -287,19 +285,20 @@ static inline void trace_learn_block(trace_predictor_t* predictor, uint32_t site
 static inline int trace_is_value(const trace_site_t* site) {
     return site->kind == TRACE_SITE_VALUE || site->kind == TRACE_SITE_VALUE_REST;
 }
-/* 1 if it is a value of memory: TRACE_LOADED or TRACE_STORED. */
+/* Returns 1 for a value of memory: TRACE_LOADED or TRACE_STORED. */
 static inline int trace_is_of_memory(const trace_site_t* site) {
     return (site->operand & 127) == 2 || (site->operand & 127) == 3;
 }
-/* Where a value of memory is remembered, by its address: that of the instruction's reference. */
+/* The entry for a value of memory, by the address of the instruction's reference. */
 static inline uint64_t* trace_word(const trace_predictor_t* predictor, const trace_site_t* site) {
     const uint64_t address = ((site->operand & 127) == 2 ? predictor->read : predictor->written) +
                              (site->kind == TRACE_SITE_VALUE ? 0 : predictor->offset);
     return &predictor->memory[address * 0x9e3779b97f4a7c15u >> (64 - TRACE_MEMORY_BITS)];
 }
-/* What the value of a record is told from, if not from the site's last one. Of addresses the last
- * one of the region: references to the stack stand in a line with one another, whichever function
- * makes them. Of values of memory what was there last; of registers the last value. */
+/* The base from which a value is predicted, apart from the site's last value. For addresses, it
+ * is the last address in the region, because references to the stack are close together in all
+ * functions. For values of memory, it is the last value at the address; for registers, the last
+ * value. */
 static inline uint64_t trace_base(const trace_predictor_t* predictor, uint32_t site) {
     const trace_site_t* const of = &predictor->table[site];
     uint64_t word;
@@ -317,7 +316,8 @@ static inline uint64_t trace_guess_relative(const trace_site_state_t* site, uint
     return base + site->relative;
 }
 
-/* Those of blocks are always 0. `base`: trace_base(), before. */
+/* Learns a value. The value of a block is always 0 and not learnt. `base` is trace_base() before
+ * the call. */
 static inline void trace_learn_value(trace_predictor_t* predictor, uint32_t site, uint64_t base,
                                      uint64_t value) {
     const trace_site_t* const of = &predictor->table[site];
@@ -342,7 +342,7 @@ static inline void trace_learn_value(trace_predictor_t* predictor, uint32_t site
     }
     if (of->kind == TRACE_SITE_READ || of->kind == TRACE_SITE_MODIFY) predictor->read = value;
     if (of->kind == TRACE_SITE_WRITE || of->kind == TRACE_SITE_MODIFY) predictor->written = value;
-    /* Of the value's own region, which may be another one. */
+    /* The value's own region can differ from that of `last`. */
     state->relative = value - predictor->bases[trace_region(value)];
     predictor->bases[trace_region(value)] = value;
 }
@@ -353,7 +353,7 @@ typedef struct trace_stream {
     const unsigned char *at, *end;
 } trace_stream_t;
 
-/* 0 behind the end, which trace_records_next finds out. */
+/* Returns 0 after the end, which trace_next_record detects. */
 static inline uint64_t trace_varint(trace_stream_t* stream) {
     uint64_t value = 0;
     unsigned shift = 0;
@@ -373,7 +373,7 @@ typedef struct trace_decoder {
     trace_predictor_t predictor;
     trace_stream_t parts, runs, flags, sites, values, aux;
     uint64_t left; /* records */
-    uint64_t run;  /* that are as predicted, from here on */
+    uint64_t run;  /* number of predicted records from here on */
     uint64_t parts_left;
     uint64_t order, events, event; /* of the last part and marker */
 } trace_decoder_t;
@@ -387,8 +387,8 @@ static inline void trace_decoder_release(trace_decoder_t* decoder) {
     decoder->predictor.memory = NULL;
 }
 
-/* For any number of chunks of one image. `table`: all of its sites, which must stay there. 0, or -1
- * if there is no memory. */
+/* Prepares `decoder` for any number of chunks of one image. `table` has all sites of the image,
+ * and must stay valid. Returns 0, or -1 without memory. Free with trace_decoder_release. */
 static inline int trace_decoder_init(trace_decoder_t* decoder, const trace_site_t* table,
                                      uint32_t sites) {
     memset(decoder, 0, sizeof *decoder);
@@ -408,8 +408,8 @@ static inline void trace_next_run(trace_decoder_t* decoder) {
     decoder->run = decoder->runs.at < decoder->runs.end ? trace_varint(&decoder->runs) : UINT64_MAX;
 }
 
-/* Begins a chunk of TRACE_CHUNK_RECORDS, decompressed, which must stay there. 0, or -1 if it is
- * damaged. */
+/* Begins a decompressed chunk of TRACE_CHUNK_RECORDS, which must stay valid. Returns 0, or -1 if
+ * it is damaged. */
 static inline int trace_records_begin(trace_decoder_t* decoder, const trace_chunk_t* chunk,
                                       const void* raw) {
     trace_records_t head;
@@ -444,8 +444,8 @@ static inline int trace_records_begin(trace_decoder_t* decoder, const trace_chun
     return predictor->count != 0 || chunk->records == 0 ? 0 : -1;
 }
 
-/* The next part; its records and markers are to be read before the one behind it. 1, 0 if there is
- * none, -1 if the chunk is damaged. */
+/* Reads the next part. Read its records and markers before the next call. Returns 1, 0 after the
+ * last part, -1 if the chunk is damaged. */
 static inline int trace_next_part(trace_decoder_t* decoder, trace_part_t* part) {
     if (decoder->parts_left == 0) return 0;
     if (decoder->parts.at == decoder->parts.end) return -1;
@@ -457,7 +457,7 @@ static inline int trace_next_part(trace_decoder_t* decoder, trace_part_t* part) 
     return part->records <= decoder->left ? 1 : -1;
 }
 
-/* The part's next marker. */
+/* Reads the next marker of the part. */
 static inline trace_part_marker_t trace_next_marker(trace_decoder_t* decoder) {
     trace_part_marker_t marker;
     marker.record = trace_varint(&decoder->parts);
@@ -465,7 +465,7 @@ static inline trace_part_marker_t trace_next_marker(trace_decoder_t* decoder) {
     return marker;
 }
 
-/* The value of a record of `site`, which is not that of a block, with such `flags`. */
+/* Decodes the value of a record of `site`, which is not a block, with TRACE_MISS_* `flags`. */
 static inline uint64_t trace_next_value(trace_decoder_t* decoder, uint32_t site, unsigned flags) {
     trace_predictor_t* const predictor = &decoder->predictor;
     const trace_site_state_t* const state = &predictor->sites[site];
@@ -491,8 +491,8 @@ static inline uint64_t trace_next_value(trace_decoder_t* decoder, uint32_t site,
     return value;
 }
 
-/* Decodes the next record, of which there must be one: `left` is not 0. 1, or 0 if the chunk is
- * damaged: then trace_records_damaged() is not 0. */
+/* Decodes the next record. `left` must not be 0. Returns 1, or 0 if the chunk is damaged:
+ * trace_records_damaged() is then not 0. */
 static inline int trace_next_record(trace_decoder_t* decoder, trace_record_t* record) {
     trace_predictor_t* const predictor = &decoder->predictor;
     uint32_t site = trace_predict_site(predictor);
@@ -519,8 +519,9 @@ static inline int trace_next_record(trace_decoder_t* decoder, trace_record_t* re
     return 1;
 }
 
-/* Decodes up to `count` records, of one part or of several. How many there were; less than `count`
- * at the end of the chunk, or if it is damaged: then trace_records_damaged() is not 0. */
+/* Decodes up to `count` records, of one part or of several. Returns their number. It is less
+ * than `count` at the end of the chunk, or if the chunk is damaged: trace_records_damaged() is
+ * then not 0. */
 static inline size_t trace_records_next(trace_decoder_t* decoder, trace_record_t* records,
                                         size_t count) {
     size_t i = 0;
@@ -528,7 +529,7 @@ static inline size_t trace_records_next(trace_decoder_t* decoder, trace_record_t
     return i;
 }
 
-/* Behind a call that gave fewer records than asked for. */
+/* Call this after trace_records_next returned fewer records than asked for. */
 static inline int trace_records_damaged(const trace_decoder_t* decoder) {
     return decoder->left != 0;
 }
