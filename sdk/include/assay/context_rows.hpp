@@ -1,5 +1,4 @@
-// assay/context_rows.hpp - what a profiler counts by site or instruction, counted by calling
-// context too.
+// assay/context_rows.hpp - counts by site or instruction, split by calling context.
 //
 //     assay::ContextRows rows;
 //     std::vector<Counts> counts;                      // by row
@@ -12,10 +11,10 @@
 //         samples.count(pc, kMisses, counts[row].misses, rows.context_of_samples(row));
 //     });
 //
-// A row is a context and a site, or whatever else has small numbers; they are numbered from 0 in
-// the order in which they are seen. To find that of the context in which the site was seen last
-// takes a nanosecond; any other some ten, where prefetch() has been called a little before. About
-// 32 bytes for each row, and 12 for each site. Not thread-safe.
+// A row is a pair of a context and a site, or of other small numbers. Rows are numbered from 0 in
+// the order of their first use. Finding the row of the context in which a site was seen last takes
+// a nanosecond. Another row takes some ten, if prefetch() was called shortly before. A row takes
+// about 32 bytes, a site 12. Not thread-safe.
 #ifndef ASSAY_CONTEXT_ROWS_HPP
 #define ASSAY_CONTEXT_ROWS_HPP
 
@@ -31,8 +30,8 @@ class ContextRows {
   public:
     static constexpr std::uint32_t kUsualMost = 16 * 1024 * 1024;
 
-    // With more than `most` rows, new ones are of context 0: there can be as many as contexts times
-    // sites.
+    // After `most` rows, new ones are of context 0, because there can be contexts times sites of
+    // them.
     explicit ContextRows(std::uint32_t most = kUsualMost) : most_(most), slots_(1024) {}
 
     std::uint32_t of(std::uint32_t context, std::uint32_t site) {
@@ -40,7 +39,7 @@ class ContextRows {
             return sites_[site].row;
         return look_up(context, site);
     }
-    // That of() is going to be called, after that for some others.
+    // Call this some calls before of(), with the same arguments.
     void prefetch(std::uint32_t context, std::uint32_t site) const {
         if (site < sites_.size() && sites_[site].context == context) [[likely]]
             return;
@@ -50,11 +49,11 @@ class ContextRows {
     std::uint32_t size() const { return static_cast<std::uint32_t>(rows_.size()); }
     std::uint32_t site(std::uint32_t row) const { return rows_[row].site; }
     std::uint32_t context(std::uint32_t row) const { return rows_[row].context; }
-    // For Samples::count: what is of context 0 is in no context.
+    // For Samples::count: context 0 becomes VP_NO_CONTEXT.
     std::uint64_t context_of_samples(std::uint32_t row) const {
         return rows_[row].context == 0 ? VP_NO_CONTEXT : rows_[row].context;
     }
-    // Calls `visit(row)` for all of a site.
+    // Calls `visit(row)` for all rows of a site.
     template <typename Visit>
     void each(std::uint32_t site, const Visit& visit) const {
         if (site >= sites_.size()) return;
@@ -67,15 +66,15 @@ class ContextRows {
 
     struct Row {
         std::uint32_t context, site;
-        std::uint32_t next;  // of the site
+        std::uint32_t next;  // next row of the site
     };
     struct Site {
-        std::uint32_t context = kNone, row = kNone;  // that were asked for last
+        std::uint32_t context = kNone, row = kNone;  // the last lookup
         std::uint32_t first = kNone;                 // row
     };
     struct Slot {
         std::uint32_t context = 0, site = 0;
-        std::uint32_t row = kNone;  // kNone: it is free
+        std::uint32_t row = kNone;  // kNone: the slot is free
     };
 
     std::uint32_t look_up(std::uint32_t context, std::uint32_t site) {
@@ -110,7 +109,7 @@ class ContextRows {
             (std::uint64_t{context} << 32 | site) * std::uint64_t{0x94D049BB133111EB};
         return product ^ product >> 32;
     }
-    // Where the row is, or belongs.
+    // The slot of the row, or the free slot where it belongs.
     std::size_t slot_of(std::uint32_t context, std::uint32_t site) const {
         const std::size_t mask = slots_.size() - 1;
         std::size_t at = hash(context, site) & mask;

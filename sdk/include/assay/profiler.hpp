@@ -3,29 +3,29 @@
 //     class Splits final : public assay::Profiler {
 //       public:
 //         static constexpr const char* kName = "splits";
-//         static constexpr vp_event_t kEvents[] = {{"Splits", "references of two lines",
-//         "references"}}; void capture(assay::Captures& wanted) override { wanted.references(); }
+//         static constexpr vp_event_t kEvents[] = {
+//             {"Splits", "references of two lines", "references"}};
+//         void capture(assay::Captures& wanted) override { wanted.references(); }
 //         void process(assay::Trace& trace, assay::Samples& samples) override { ... }
 //     };
 //     extern "C" VP_EXPORT const vp_dispatch_t assay_vp_dispatch = assay::dispatch<Splits>();
 //
-// An object of the class lives from vp_init to vp_release: one run of one program. Its functions
-// are called on one thread, in the order in which they stand in Profiler below: option() for each
-// option, check_options(), capture(), process() for each buffer, finish(), finish_more(),
-// summary(). What one of them throws becomes the reason that assay gives for having lost the
-// profiler, or, of option() and check_options(), for not starting the run; nothing leaves the
-// library as an exception.
+// An object of the class lives from vp_init to vp_release: one run of one program. assay calls its
+// functions on one thread, in this order: option() for each option, check_options(), capture(),
+// process() for each buffer, finish(), finish_more(), summary(). If one of them throws, assay shows
+// the text of the exception. The profiler is then lost; if option() or check_options() throws, the
+// run does not start. No exception leaves the library.
 //
-// Everything that a Trace gives is assay's, and valid during the call that it was passed to, unless
-// stated otherwise; all that is returned or passed to assay is copied or kept by this header. No
-// function here may be called from a thread that the profiler starts by itself.
+// Data from a Trace belongs to assay and is valid during the call, unless stated otherwise. This
+// header copies or keeps all data that is returned or passed to assay. Do not call functions of
+// this header from threads that the profiler starts.
 //
-// Addresses are virtual ones of the profiled process, sizes are bytes, and counts are of
-// executions, unless stated otherwise.
+// Unless stated otherwise, addresses are virtual addresses of the profiled process, sizes are in
+// bytes, and counts are numbers of executions.
 //
-// Nothing here is part of the binary interface: two profilers built with different versions of this
-// header work in one run, also where their classes have the same name. With -fvisibility=hidden
-// that is true of static members of the class, too. The C functions can be used beside it.
+// This header is not part of the binary interface. Profilers built with different versions of it
+// work in one run, also if their classes have the same name. For classes with static members, this
+// requires -fvisibility=hidden. You can also use the C functions.
 #ifndef ASSAY_PROFILER_HPP
 #define ASSAY_PROFILER_HPP
 
@@ -53,7 +53,7 @@
 
 namespace assay {
 
-// An option whose value is unusable, thrown from Profiler::option: "--name=value: why".
+// Throw this from Profiler::option for an unusable value. The user sees "--name=value: why".
 class BadOption final : public std::invalid_argument {
   public:
     BadOption(std::string_view name, std::string_view value, std::string_view why)
@@ -61,8 +61,8 @@ class BadOption final : public std::invalid_argument {
                                 std::string(why)) {}
 };
 
-// The value of an option that is to be a decimal number from `least` to `most`; throws BadOption if
-// it is none.
+// Returns the value of an option as a decimal number from `least` to `most`. Throws BadOption if it
+// is not such a number.
 inline std::uint64_t number(std::string_view name, std::string_view value, std::uint64_t least,
                             std::uint64_t most) {
     std::uint64_t found = 0;
@@ -74,83 +74,79 @@ inline std::uint64_t number(std::string_view name, std::string_view value, std::
     return found;
 }
 
-// What to capture: trace_vlist.h says what each means, and what it costs. To be used in
-// Profiler::capture only.
+// Requests captures, in Profiler::capture only. trace_vlist.h describes each function and its cost.
 class Captures {
   public:
-    // `spec` stays its owner's.
+    // Does not take ownership of `spec`.
     explicit Captures(trace_vlist_table_t* spec) : spec_(spec) {}
 
-    // How often each instruction is executed, for Trace::count.
+    // Execution counts of instructions, for Trace::count.
     void block_counts() { trace_capture_block_counts(spec_); }
-    // Every reference; or those that a filter leaves, which loses nothing to a cache with that line
-    // size, at least so many sets (0: no filter), and LRU replacement.
+    // Data references: all with 0 sets. Otherwise without those that cannot change an LRU cache
+    // with that line size and at least `filter_sets` sets.
     void references(std::uint32_t filter_line = 64, std::uint32_t filter_sets = 0) {
         trace_capture_references(spec_, filter_line, filter_sets);
     }
-    // The same, and the first write to a line that has become the most recent of its set.
+    // The same, and the first write to a line since it became the most recent of its set.
     void first_writes(std::uint32_t filter_line, std::uint32_t filter_sets) {
         trace_capture_first_writes(spec_, filter_line, filter_sets);
     }
-    // The same, with the bytes that the others touched, for Trace::footprints.
+    // As references(), with the bytes touched by omitted references, for Trace::footprints.
     void footprints(std::uint32_t filter_line, std::uint32_t filter_sets) {
         trace_capture_footprints(spec_, filter_line, filter_sets);
     }
-    // Every reference but those that continue a run of their operand, whose number `aux` is.
+    // Data references without those that continue a run of their operand. `aux` is their number.
     void runs() { trace_capture_runs(spec_); }
-    // Instruction fetches, by line, in order with references to data; with 0 sets each one.
+    // Instruction fetches by line, in order with data references; with 0 sets all.
     void fetches(std::uint32_t filter_line, std::uint32_t filter_sets) {
         trace_capture_fetches(spec_, filter_line, filter_sets);
     }
-    // What of either misses a cache of each thread, if that is possible (Trace::misses); nullptr:
-    // not that.
+    // Fetches and data references that miss a cache of each thread, if possible (Trace::misses).
+    // nullptr captures nothing of that kind.
     void misses(const trace_cache_t* fetch, const trace_cache_t* data) {
         trace_capture_misses(spec_, fetch, data);
     }
-    // Fetches as references in order with those to data, and through their filter.
+    // Fetches in order with data references, and through their filter.
     void code(std::uint32_t line) { trace_capture_code(spec_, line); }
-    // Calls and returns as records, and the context of each record, for Trace::contexts.
+    // Calls and returns, and the context of each record, for Trace::contexts.
     void calls() { trace_capture_calls(spec_); }
-    // Which blocks each `instructions` instructions of a thread belong to, for
-    // Trace::next_interval.
+    // The blocks of every `instructions` instructions of a thread, for Trace::next_interval.
     void intervals(std::uint64_t instructions) { trace_capture_intervals(spec_, instructions); }
-    // With --sample: before each burst so many instructions, in buffers of which Trace::is_warm_up
-    // is true.
+    // With --sample: also the `instructions` before each burst, in buffers with Trace::is_warm_up.
     void warm_up(std::uint64_t instructions) { trace_capture_warm_up(spec_, instructions); }
-    // The iterations of repeated string instructions, where references are not captured.
+    // Iterations of repeated string instructions, without references.
     void repeats() { trace_capture_repeats(spec_); }
-    // Each execution of branches of these kinds, TRACE_CONDITIONAL_BRANCHES and those behind it.
+    // Each execution of branches of these kinds: a set of TRACE_CONDITIONAL_BRANCHES and others.
     void branches(std::uint32_t which) { trace_capture_branches(spec_, which); }
-    // System calls and their results; TRACE_SYSTEM_CALL_TIMES: how long they took, too.
+    // System calls and their results; with TRACE_SYSTEM_CALL_TIMES also their durations.
     void system_calls(std::uint32_t which = 0) { trace_capture_system_calls(spec_, which); }
-    // How large pages can be, as markers: TRACE_MARKER_PAGES_4K and those behind it.
+    // Possible sizes of pages, as markers TRACE_MARKER_PAGES_4K to TRACE_MARKER_PAGES_SEEN.
     void mappings() { trace_capture_mappings(spec_); }
-    // Each execution of a basic block, before what its instructions do: TRACE_SITE_BLOCK.
+    // Each execution of a basic block, before the records of its instructions: TRACE_SITE_BLOCK.
     void blocks() { trace_capture_blocks(spec_); }
-    // Counts of mispredictions, for Trace::mispredictions. The sizes are Cachegrind's.
+    // Counts of mispredictions, for Trace::mispredictions. The default sizes are Cachegrind's.
     void predictions(std::uint32_t history_bits = 7, std::uint32_t address_bits = 7,
                      std::uint32_t target_bits = 9) {
         trace_capture_predictions(spec_, history_bits, address_bits, target_bits);
     }
 
-    // The values of each execution of some instructions, for Trace::next, at most TRACE_VLIST_MAX:
-    // of those for which `selector` returns non-zero, or of those with the opcode `opcode`
-    // (TRACE_OPCODE). Several calls add to one another, each instruction's lists one behind the
-    // other.
+    // At most TRACE_VLIST_MAX values of each execution of some instructions, for Trace::next.
+    // `selector` returns non-zero for the opcodes, or `opcode` (TRACE_OPCODE) names one. Several
+    // calls append to the list of an instruction.
     void values(std::initializer_list<trace_value_t> wanted, trace_selector_t selector) {
         added(trace_add_vlist_by_select(spec_, selector, list_of(wanted).get()));
     }
     void values(std::initializer_list<trace_value_t> wanted, std::uint16_t opcode) {
         added(trace_add_vlist_by_opc(spec_, opcode, list_of(wanted).get()));
     }
-    // The one value that `pick` returns for an opcode, none for TRACE_NONE. It takes the place of
-    // all lists before.
+    // The value that `pick` returns for an opcode; TRACE_NONE captures nothing. Replaces all
+    // earlier lists.
     void value(trace_pick_value_t pick) {
         if (trace_set_vlist_by_pick_value(spec_, pick) != 0)
             throw std::invalid_argument("a value that assay does not know");
     }
 
-    // For functions of trace_vlist.h; not to be freed.
+    // For functions of trace_vlist.h. Do not free it.
     trace_vlist_table_t* get() const { return spec_; }
 
   private:
@@ -180,55 +176,54 @@ struct Execution {
     std::uint64_t pc;
     std::uint64_t context;
     std::array<std::uint64_t, TRACE_VLIST_MAX> values;  // in the order of the list
-    int count;                                          // of values
+    int count;                                          // number of values
 };
 
 // An interval of a thread, with Captures::intervals.
 struct Interval {
     std::uint32_t thread;
-    bool complete;               // false: what the thread has executed since its last complete one
+    bool complete;               // false: the rest after the last complete interval
     std::uint64_t instructions;  // the sum over `blocks`
-    std::span<const trace_interval_block_t> blocks;  // by their index in Trace::blocks, each once
+    std::span<const trace_interval_block_t> blocks;  // by index in Trace::blocks, each block once
 };
 
-// What has been captured: trace_parse.h.
+// The captured data. trace_parse.h describes each function.
 class Trace {
   public:
-    // `parser` stays its owner's.
+    // Does not take ownership of `parser`.
     explicit Trace(trace_parser_t* parser) : parser_(parser) {}
 
-    // The profiled process.
+    // The id of the profiled process.
     std::uint32_t pid() const { return trace_parser_get_pid(parser_); }
-    // The thread whose buffer this is, counted from 0 in order of creation; a program that damages
-    // its trace can make it any number. 0 in finish().
+    // The thread that made this buffer, from 0 in order of creation. A program that damages its
+    // trace can make it any number. 0 in finish().
     std::uint32_t thread() const { return trace_parser_get_thread(parser_); }
-    // Whether records have a context: with Captures::calls, and for all profilers with --contexts.
+    // True if records have a context: with Captures::calls, and for all profilers with --contexts.
     bool has_context() const { return trace_parser_has_context(parser_) != 0; }
 
-    // The buffer. None in finish().
+    // The records of the buffer. Empty in finish().
     std::span<const trace_record_t> records() const { return table(trace_parser_records); }
-    // By record; empty without calls.
+    // The context of each record; empty without contexts.
     std::span<const std::uint32_t> contexts() const { return table(trace_parser_contexts); }
-    // With --objects, what a reference in that context is of; else null.
+    // With --objects, the data object of references in that context; else null.
     const trace_data_object_t* data_object(std::uint32_t context) const {
         return trace_parser_data_object(parser_, context);
     }
-    // In finish(), with --objects: what lies at an address, or lay there last, and how far the
-    // address is from its beginning; else null.
+    // In finish(), with --objects: the last known object at an address, and the distance from its
+    // beginning; else null.
     const trace_data_object_t* data_object_at(std::uint64_t address, std::uint64_t& offset) const {
         return trace_parser_data_object_at(parser_, address, &offset);
     }
-    // What the references of a site are to: the number of a type or member, else 0; and how far
-    // from the beginning of an object of the outermost type each begins, UINT64_MAX where that
-    // differs.
+    // The number of the type or member that the references of a site refer to, or 0. `offset` is
+    // the distance from the beginning of the outermost type, or UINT64_MAX if it varies.
     std::uint32_t type_of_site(std::uint32_t site, std::uint64_t& offset) const {
         return trace_parser_type_of_site(parser_, site, &offset);
     }
-    // With a number of the former, or of a row; null for 0.
+    // The type with a number from type_of_site() or from another row; null for 0.
     const trace_data_type_t* data_type(std::uint32_t number) const {
         return trace_parser_data_type(parser_, number);
     }
-    // The next execution with values; none at the end of the buffer.
+    // The next execution with values; nullopt at the end of the buffer.
     std::optional<Execution> next() {
         Execution found{};
         found.count = trace_parser_next(parser_, &found.instr, &found.pc, &found.context, nullptr,
@@ -236,30 +231,31 @@ class Trace {
         if (found.count < 0) return std::nullopt;
         return found;
     }
-    // Whether the execution that next() found last has the value with this index of the list. Else
-    // it is 0.
+    // True if the execution that next() found last has the value with this index of the list. A
+    // missing value is 0.
     bool has_value(std::uint32_t index) const {
         return trace_parser_has_value(parser_, index) != 0;
     }
-    // The bytes of that value, the lowest first, in `room`: up to 64 of one that was asked for with
-    // TRACE_WIDE, else at most 8; none if the execution does not have it.
+    // Stores the bytes of that value in `room`, the lowest first: up to 64 with TRACE_WIDE, else at
+    // most 8. Empty if the execution does not have the value.
     std::span<const std::uint8_t> value_bytes(std::uint32_t index,
                                               std::span<std::uint8_t, 64> room) const {
         return room.first(trace_parser_value_bytes(parser_, index, room.data(), 64));
     }
-    // What is left of them at the buffer's end, by set; empty without a filter.
+    // The footprints that no record has told at the end of the buffer, by set; empty without a
+    // filter.
     std::span<const std::uint64_t> footprints() const { return table(trace_parser_footprints); }
-    // What the thread said with assay/client.h, among its records.
+    // The thread's markers among its records, from assay/client.h and from assay.
     std::span<const trace_marker_t> markers() const { return table(trace_parser_markers); }
-    // The last marker, if it says that the thread ends with this buffer: what is kept of it can go.
-    // Else null, also for threads that are there when the program ends.
+    // The last marker if the thread ends with this buffer: free its state. Otherwise null, also for
+    // threads that run until the program ends.
     const trace_marker_t* thread_end() const {
         const auto said = markers();
         const bool ends = !said.empty() && said.back().operation == TRACE_MARKER_THREAD_END;
         return ends ? &said.back() : nullptr;
     }
     // The next interval that ends in the buffer; in finish(), the unfinished one of each thread.
-    // None at the end of them.
+    // nullopt after the last.
     std::optional<Interval> next_interval() {
         const trace_interval_t* const found = trace_parser_next_interval(parser_);
         if (found == nullptr) return std::nullopt;
@@ -267,7 +263,7 @@ class Trace {
                         std::span(found->blocks, found->block_count)};
     }
 
-    // Everything that has been translated so far. An index stays valid for the run.
+    // All code translated so far. An index stays valid for the run.
     std::span<const trace_site_t> sites() const { return table(trace_parser_sites); }
     std::span<const trace_instr_t> instrs() const { return table(trace_parser_instrs); }
     std::span<const trace_block_t> blocks() const { return table(trace_parser_blocks); }
@@ -281,36 +277,36 @@ class Trace {
     std::uint64_t mispredictions(std::uint32_t instr) const {
         return trace_parser_mispredictions(parser_, instr);
     }
-    // What a store writes in each access, of which a value has the low 8 bytes at most, or 64 with
-    // TRACE_WIDE.
+    // The number of bytes that a store writes in each access. A value has at most its low 8 bytes,
+    // or 64 with TRACE_WIDE.
     std::uint32_t stored_bytes(std::uint32_t instr) const {
         return trace_parser_stored_bytes(parser_, instr);
     }
-    // What an instruction is, by its index in instrs(): mnemonic, instruction set, vectors, bytes
-    // moved. Null if there is none. Valid until the next call.
+    // Facts about an instruction, by its index in instrs(): mnemonic, instruction set, vectors,
+    // bytes moved. Null for an invalid index. Valid until the next call.
     const trace_instr_facts_t* facts(std::uint32_t instr) const {
         return trace_parser_instr_facts(parser_, instr);
     }
-    // TRACE_FETCH_MISSES, TRACE_DATA_MISSES: which records are only what misses the caches that
-    // Captures::misses asked for.
+    // A set of TRACE_FETCH_MISSES and TRACE_DATA_MISSES: for these kinds only the misses of
+    // Captures::misses arrive.
     std::uint32_t misses() const { return trace_parser_misses(parser_); }
-    // With --sample: whether nothing in this buffer is to be counted; and, in finish(), what counts
-    // are multiplied by.
+    // With --sample: is_warm_up() is true if nothing in this buffer counts. scale(), in finish(),
+    // is the factor for counts.
     bool is_warm_up() const { return trace_parser_is_warm_up(parser_) != 0; }
     double scale() const { return trace_parser_scale(parser_); }
-    // The ELF file that is mapped there now, in the profiled process, or null.
+    // The ELF file that the profiled process has mapped there now, or null.
     const trace_object_t* object(std::uint64_t pc) const {
         return trace_parser_object(parser_, pc);
     }
 
-    // Where an instruction comes from in the source, for reports: at least one place, the innermost
-    // inlined function first. Valid until the end of finish().
+    // The source places of an instruction, for reports: at least one, the innermost inlined
+    // function first. Valid until the end of finish().
     std::span<const trace_frame_t> frames(std::uint64_t pc) const {
         std::size_t count = 0;
         const trace_frame_t* const first = trace_parser_frames(parser_, pc, &count);
         return {first, count};
     }
-    // Before frames() of many instructions: reads debug information once for all.
+    // Call this before frames() of many instructions. It reads debug information once for all.
     void prepare_frames(std::span<const std::uint64_t> pcs) const {
         trace_parser_prepare_frames(parser_, pcs.data(), pcs.size());
     }
@@ -329,26 +325,26 @@ class Trace {
     trace_parser_t* parser_;
 };
 
-// What a call returns; empty when the call begins. Few large batches, such as all at the end, are
-// faster than one per record. Nothing that was not seen, with a weight of 0, is kept, but by add().
+// The results of a call; empty when the call begins. Few large batches, such as all at the end, are
+// faster than one for each record. Samples with a weight of 0 are dropped, except by add().
 class Samples {
   public:
-    // Adds `weight` to the column of event `event`: in that context, if calls are captured, and in
-    // that part of the profile (Profiler::part) instead of the whole.
+    // Adds `weight` to the column of event `event`. With `context`, it counts in that context; with
+    // `part`, in that part of the profile (Profiler::part) instead of the whole.
     void count(std::uint64_t pc, std::uint32_t event, std::uint64_t weight = 1,
                std::uint64_t context = 0, std::uint64_t part = 0) {
         if (weight != 0) all_.push_back({pc, context, part, 0, event, 0, weight});
     }
-    // A value that was seen `times` times, for the list with that index.
+    // Adds a value seen `times` times to the list with that index.
     void value(std::uint64_t pc, std::uint64_t value, std::uint64_t times = 1,
                std::uint32_t list = 0) {
         if (times != 0) all_.push_back({pc, 0, 0, value, VP_VALUE_OF(list), 0, times});
     }
-    // Values that are not known any more, none of them more than `most` times.
+    // Adds `times` dropped values, each of them seen at most `most` times.
     void rest(std::uint64_t pc, std::uint64_t most, std::uint64_t times, std::uint32_t list = 0) {
         if (times != 0) all_.push_back({pc, 0, 0, most, VP_VALUE_REST(list), 0, times});
     }
-    // As it is.
+    // Adds `sample` unchanged.
     void add(const vsample_t& sample) { all_.push_back(sample); }
 
     std::size_t size() const { return all_.size(); }
@@ -359,7 +355,7 @@ class Samples {
     std::vector<vsample_t> all_;
 };
 
-// Something for each site or instruction, by its index: begins as T{}, grows as it is used.
+// A T for each site or instruction, by its index. Grows with use; new elements are T{}.
 template <typename T>
 class Indexed {
   public:
@@ -373,22 +369,24 @@ class Indexed {
     std::vector<T> all_;
 };
 
-// The base of profilers. A class defines, of these, what it needs; the tables can be std::arrays or
-// references to either, too:
+// The base of profilers. A class defines the constants and functions that it needs:
 //     static constexpr const char* kName            required; as vp_name
 //     static constexpr const char* kDescription     one sentence
-//     static constexpr vp_event_t kEvents[]         its columns
-//     static constexpr vp_derived_t kDerived[]      figures over their totals
+//     static constexpr vp_event_t kEvents[]         columns
+//     static constexpr vp_derived_t kDerived[]      figures computed from their totals
 //     static constexpr vp_option_t kOptions[]
-//     static constexpr bool kPrintsValues = true    it has preface() and format()
-//     static constexpr const char* kValueLists[]    names of the lists of values, if there are
-//     several
+//     static constexpr bool kPrintsValues = true    preface() and format() are defined
+//     static constexpr const char* kValueLists[]    names of several lists of values
 //     void totals(assay::Trace&, std::span<std::uint64_t> by_event)
-//     std::span<const vp_event_t> events() const    in place of kEvents, and the same for
-//     derived(): they may depend on options, and what they return lives as long as the object
-// totals() is vp_totals: behind bursts of a sampled run, it stores what all samples of each event
-// would add up to if the program ended now; the elements are 0 before. Without it there is no error
-// of what finish() returns.
+//     std::span<const vp_event_t> events() const    instead of kEvents
+//     std::span<const vp_derived_t> derived() const instead of kDerived
+//
+// A table can be an array, a std::array, or a reference to either. events() and derived() may
+// depend on options; their results must live as long as the object.
+//
+// totals() is vp_totals. After bursts of a sampled run, it stores the sum of all samples of each
+// event if the program ended now. The elements are 0 before. Samples from finish() have errors only
+// with totals().
 class Profiler {
   public:
     Profiler() = default;
@@ -396,26 +394,26 @@ class Profiler {
     Profiler(const Profiler&) = delete;
     Profiler& operator=(const Profiler&) = delete;
 
-    // For each option that the user gave, in that order, and for files with a default. The value
-    // fits the option's type.
+    // Called for each option that the user gave, in that order, and for files with a default. The
+    // value fits the option's type.
     virtual void option(std::string_view, const std::string&) {}
-    // After the last option, also where there are none: for what depends on several.
+    // Called after the last option, also without options, to check combinations.
     virtual void check_options() {}
-    // Before the program starts. Tools call it without a program: create no files yet.
+    // Called before the program starts. Tools call it without a program, so create no files here.
     virtual void capture(Captures& wanted) = 0;
-    // For each buffer of a thread; those of one thread arrive in order.
+    // Called for each buffer of a thread. Buffers of one thread arrive in order.
     virtual void process(Trace&, Samples&) {}
-    // Once, after the program's end.
+    // Called once, after the program's end.
     virtual void finish(Trace&, Samples&) {}
-    // Then again and again until it returns false, for samples in portions of, say, some thousand:
-    // of large programs, all at once would need much memory. What has been added when it returns
-    // false is taken, too.
+    // Called after finish() until it returns false, for samples in portions of some thousand: all
+    // samples of a large program at once would need much memory. Samples added before it returns
+    // false also count.
     virtual bool finish_more(Trace&, Samples&) { return false; }
-    // After that, for people; `totals` by event. Lines end in newlines.
+    // Called last. Gets the totals by event, and returns text for people. Lines end in newlines.
     virtual std::string summary(std::span<const std::uint64_t>) { return {}; }
 
-    // In tools: what stands before the values of an instruction in the list with that index
-    // (nothing: they are left out), and one of its values.
+    // For tools: preface() returns the text before an instruction's values in the list with that
+    // index, or nullopt to omit them. format() returns one value as text.
     virtual std::optional<std::string> preface(const trace_instr_t&, std::uint32_t) {
         return "values";
     }
@@ -424,42 +422,44 @@ class Profiler {
     }
 
   protected:
-    // A remark for the user: one line.
+    // Shows a remark to the user: one line.
     void warn(const std::string& text) const { host_->warning(host_, text.c_str()); }
-    // A line of the header of the events file, "name: text". From capture() on.
+    // Adds a line "name: text" to the header of the events file. From capture() on.
     void describe(const std::string& name, const std::string& text) const {
         host_->describe(host_, name.c_str(), text.c_str());
     }
-    // The number of a part of the profile, for Samples::count: an events file of its own beside the
-    // profile's, with `name` appended to its name. 0 if there are too many. From capture() on.
+    // Returns the number of a part of the profile, for Samples::count. A part is a separate events
+    // file: the profile's name with `name` appended. Returns 0 if there are too many. From
+    // capture() on.
     std::uint32_t part(const std::string& name) const { return host_->part(host_, name.c_str()); }
-    // The event is not counted with these options: its column is left out. In option() or
-    // capture().
+    // Leaves out the column of an event that these options do not count. In option() or capture().
     void leave_out(std::uint32_t event) const { host_->leave_out(host_, event); }
-    // With --sample, the event's counts do not grow with the number of instructions. Likewise.
+    // With --sample, leaves counts of the event unscaled, because they do not grow with the number
+    // of instructions. In option() or capture().
     void unscaled(std::uint32_t event) const { host_->unscaled(host_, event); }
-    // With --sample, why the error of the event's estimate does not follow from how bursts differ.
+    // With --sample, shows `why` in place of the event's error, because differences between bursts
+    // do not tell it.
     void no_error(std::uint32_t event, const std::string& why) const {
         host_->no_error(host_, event, why.c_str());
     }
-    // Adds a series to the events file, for tools to plot. False if there are too many, or this
-    // assay is older than series. From capture() to the end of finish_more().
+    // Adds a series to the events file, for tools to plot. Returns false if there are too many, or
+    // if this assay has no series. From capture() to the end of finish_more().
     bool series(const Series& series) const {
         if (host_->size < offsetof(vp_host_t, series) + sizeof host_->series) return false;
         return series.give([&](const vp_series_t* given) { return host_->series(host_, given); }) !=
                0;
     }
-    // Call this before you load a library that the user names. False: do not load it, and throw;
-    // assay calls the profiler again in a process that it has to itself. In check_options().
+    // Call this in check_options() before you load a library that the user names. If it returns
+    // false, do not load it, and throw: assay starts the profiler again in its own process.
     bool may_load(const std::string& path) const {
         if (host_->size < offsetof(vp_host_t, library) + sizeof host_->library) return true;
         return host_->library(host_, path.c_str()) != 0;
     }
-    // Whether bursts are profiled, as an estimate of the whole run: --sample.
+    // True with --sample: only bursts are profiled, as an estimate of the whole run.
     bool is_sampled() const { return host_->samples != 0; }
     // The profiled command line; "" in the tools.
     std::string_view command() const { return host_->command; }
-    // For what is above, as it is in C. None of these in the class's constructor.
+    // The C interface of the functions above. They do not work in the class's constructor.
     const vp_host_t& host() const { return *host_; }
 
   private:
@@ -470,10 +470,10 @@ class Profiler {
     Samples samples_;
     bool finished_ = false;
     bool has_more_ = true;
-    std::string text_;  // that was returned last
+    std::string text_;  // the last returned text
 };
 
-// Static members of a template are one in all libraries of a process, unless they are hidden.
+// All libraries of a process share the static members of a template, unless these are hidden.
 #ifdef __GNUC__
 #define ASSAY_HIDDEN __attribute__((visibility("hidden")))
 #else
@@ -555,7 +555,7 @@ class ASSAY_HIDDEN Binding {
         return rows.data();
     }
 
-    // What `function` returns, or `failed` after host->error if it throws.
+    // Returns the result of `function`. If it throws, calls host->error and returns `failed`.
     template <typename Result, typename Function>
     static Result caught(Result failed, const Function& function) {
         try {
@@ -627,7 +627,7 @@ class ASSAY_HIDDEN Binding {
             Samples& given = profiler->samples_;
             given.clear();
             if (!std::exchange(profiler->finished_, true)) profiler->finish(trace, given);
-            // To assay, no samples are the end.
+            // An empty result ends the calls.
             while (given.size() == 0 && profiler->has_more_)
                 profiler->has_more_ = profiler->finish_more(trace, given);
             return returned(samples);

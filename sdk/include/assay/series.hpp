@@ -5,7 +5,7 @@
 //     for (...) curve.point({bytes, misses});
 //     series(curve);
 //
-// What it means stands at vp_series_t in assay/vprofiler.h.
+// vp_series_t in assay/vprofiler.h describes the meaning.
 #ifndef ASSAY_SERIES_HPP
 #define ASSAY_SERIES_HPP
 
@@ -32,17 +32,17 @@ class Series {
           x_(std::move(x)),
           columns_(std::move(columns)) {}
 
-    // x is to be shown on a logarithmic scale.
+    // Shows x on a logarithmic scale.
     Series& on_log_scale() {
         flags_ |= VP_SERIES_LOG_X;
         return *this;
     }
-    // Of several processes, the numbers at the same x add up.
+    // Adds up the numbers of several processes at the same x.
     Series& adds_up() {
         flags_ |= VP_SERIES_ADDS;
         return *this;
     }
-    // Of that thread, as Trace::thread() has it, or of that phase, and not of all.
+    // Restricts the series to a thread (Trace::thread()) or to a phase.
     Series& of_thread(std::uint32_t thread) {
         thread_ = thread + 1;
         return *this;
@@ -52,8 +52,8 @@ class Series {
         return *this;
     }
 
-    // x, which is larger than that of the point before, and a number for each column. Throws
-    // std::invalid_argument if there are not as many.
+    // Adds a point: x, which must grow from point to point, and a number for each column. Throws
+    // std::invalid_argument for another count of numbers.
     void point(std::initializer_list<std::uint64_t> numbers) {
         if (numbers.size() != 1 + columns_.size())
             throw std::invalid_argument("the series " + name_ + " has " +
@@ -62,7 +62,7 @@ class Series {
         numbers_.insert(numbers_.end(), numbers);
     }
 
-    // Calls take(const vp_series_t*), with what is valid during the call.
+    // Calls take(const vp_series_t*). The struct is valid during the call.
     template <typename Take>
     auto give(const Take& take) const {
         std::vector<vp_axis_t> columns;

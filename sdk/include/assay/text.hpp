@@ -1,7 +1,7 @@
-// assay/text.hpp - numbers as people want to read them, for summaries and reports of profilers, and
-// words that they may have meant.
+// assay/text.hpp - numbers for people, for summaries and reports of profilers, and suggestions for
+// misspelt words.
 //
-// The functions depend on nothing but what they are given, and can be called from any thread.
+// The functions depend only on their arguments. Call them from any thread.
 #ifndef ASSAY_TEXT_HPP
 #define ASSAY_TEXT_HPP
 
@@ -34,20 +34,20 @@ inline std::string percent(std::uint64_t part, std::uint64_t whole, int decimals
     return text;
 }
 
-// What was counted in bursts as an estimate for the whole run, by Trace::scale. Samples and the
-// totals of a summary are multiplied by assay.
+// Scales a count of bursts to an estimate of the whole run, by Trace::scale. assay scales samples
+// and the totals of a summary itself.
 inline std::uint64_t scaled(std::uint64_t count, double scale) {
     if (scale == 1) return count;
     return static_cast<std::uint64_t>(std::llround(static_cast<double>(count) * scale));
 }
 
-// With spaces in front, up to `width` bytes.
+// Pads `text` on the left to `width` bytes.
 inline std::string right(const std::string& text, std::size_t width) {
     return std::string(width - std::min(width, text.size()), ' ') + text;
 }
 
-// The candidate that differs from the word in the fewest letters (Levenshtein's distance), the
-// first of equals; "" if a third of the word's letters or more would be wrong.
+// Returns the candidate with the smallest Levenshtein distance to the word, the first one of
+// equals. Returns "" if a third of the word's letters or more would be wrong.
 inline std::string similar_word(std::string_view word, std::span<const std::string> candidates) {
     std::string best;
     std::size_t fewest = std::max<std::size_t>(2, word.size() / 3 + 1);
