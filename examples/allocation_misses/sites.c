@@ -1,5 +1,5 @@
-// Three places that allocate: what one of them has does not fit into 32 KiB, and is walked again
-// and again.
+// Allocates memory at three places. The block of one place does not fit into 32 KiB, and the
+// program walks through it again and again.
 #include <stdio.h>
 #include <stdlib.h>
 

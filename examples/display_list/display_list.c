@@ -1,9 +1,9 @@
-/* Draws frames of a scene, as a browser does: each frame builds a list of what is visible, in an
- * arena that is emptied at the frame's end, and paints it. The program tells assay about its phases
- * and arenas.
+/* Draws frames of a scene, as a browser does. Each frame builds a list of the visible shapes in
+ * an arena, paints it, and empties the arena. The program tells assay about its phases and
+ * arenas.
  *
- *     display_list            shapes as they are
- *     display_list --split    what building needs of a shape stands apart from the rest
+ *     display_list            shapes as declared
+ *     display_list --split    keeps the members for building apart from the rest
  */
 #include <assay/client.h>
 
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHAPES = 20000, FRAMES = 3, VISIBLE = 4 /* one of so many */ };
+enum { SHAPES = 20000, FRAMES = 3, VISIBLE = 4 /* one of four shapes */ };
 
-/* An arena of chunks, each of them registered. */
+/* An arena of registered chunks. */
 enum { CHUNK = 65536, MOST_CHUNKS = 256 };
 struct arena {
     const char *owner, *label;
@@ -42,7 +42,7 @@ static void empty(struct arena* arena) {
     }
 }
 
-/* What building needs of a shape, and what only painting needs. */
+/* The members of a shape for building, and those for painting only. */
 struct box {
     float x, y, width, height;
 };

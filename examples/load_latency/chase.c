@@ -1,5 +1,5 @@
-/* Follows pointers through 4 kB, which stay in the first-level cache, and through 64 MB, of which
- * hardly any next line is there. */
+/* Follows pointers through 4 kB, which stay in the first-level cache, and through 64 MB, where
+ * nearly every step misses it. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static struct line* follow_far(struct line* at) {
     return at;
 }
 
-/* One cycle through all `count` lines, each step by an odd number of them that no prefetcher
+/* Links all `count` lines to one cycle. The step is an odd number of lines that no prefetcher
  * follows. */
 static struct line* make_cycle(uint32_t count, uint32_t step) {
     struct line* lines = aligned_alloc(64, count * sizeof *lines);

@@ -1,4 +1,4 @@
-/* Reads 1,000 records of two lines, the last record first and of each the second line first. */
+/* Reads 1,000 records of two lines. The last record, and the second line of each, come first. */
 #include <assay/client.h>
 
 enum { RECORDS = 1000, LINE = 64 };
@@ -13,7 +13,7 @@ static void read_records(void) {
 }
 
 int main(void) {
-    assay_start_collecting(); /* what happened before has left nothing in the caches */
+    assay_start_collecting(); /* the caches are empty here */
     read_records();
     return 0;
 }

@@ -1,15 +1,15 @@
 /* A replacement policy: LIP (Qureshi, Jaleel, Patt, Steely and Emer, "Adaptive insertion policies
- * for high performance caching", ISCA 2007). A line goes when it is the least recently used one of
- * its set, as under LRU; but a new line comes in as that, and only a hit makes it the most recently
- * used one. So lines that are used once replace one another. */
+ * for high performance caching", ISCA 2007). As under LRU, the least recently used line of a set
+ * is replaced. But a new line enters as the least recently used one, and only a hit makes it the
+ * most recent. Lines that are used once therefore replace one another. */
 #include <assay/cache_policy.h>
 
 #include <stdlib.h>
 
 typedef struct {
     uint32_t ways;
-    int64_t newest, oldest; /* of the ranks that have been given */
-    int64_t rank[];         /* of the line in each way of each set: the lowest of a set goes */
+    int64_t newest, oldest; /* ranks given so far */
+    int64_t rank[];         /* by way of each set; the line with the lowest rank is replaced */
 } lip_t;
 
 static void* create(uint64_t sets, uint32_t ways, uint64_t seed) {

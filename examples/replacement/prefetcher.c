@@ -1,10 +1,10 @@
-/* A prefetcher: with a line that misses comes the other one of its pair, in 128 bytes that are
- * aligned. Intel's level 2 has one like it ("adjacent cache line prefetcher"). */
+/* A prefetcher: a miss also fetches the other line of an aligned pair of 128 bytes. Intel's
+ * level 2 has one like it ("adjacent cache line prefetcher"). */
 #include <assay/cache_policy.h>
 
 #include <stddef.h>
 
-static char nothing; /* that it would have to remember */
+static char nothing; /* the prefetcher has no state */
 
 static void* create(uint32_t line_bytes, uint32_t degree, uint32_t distance) {
     (void)degree;

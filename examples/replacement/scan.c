@@ -1,5 +1,5 @@
-/* Uses four lines of a set of the cache again and again, and in between scans eight others that it
- * never comes back to: 100 rounds in a cache of 64 sets and lines of 64 bytes. */
+/* Uses four lines of a set again and again, and scans eight new lines of the set in each of 100
+ * rounds, in a cache of 64 sets and lines of 64 bytes. */
 #include <assay/client.h>
 
 #include <stdint.h>
@@ -17,10 +17,10 @@ static void scan(volatile char* set) {
 }
 
 int main(void) {
-    /* Not the set of what is on the stack. */
+    /* The stack uses another set. */
     char here = 0;
     volatile char* set = pages + ((uintptr_t)&here / LINE + SETS / 2) % SETS * LINE;
-    assay_start_collecting(); /* what happened before has left nothing in the cache */
+    assay_start_collecting(); /* the cache is empty here */
     for (int round = 0; round < ROUNDS; ++round) {
         use_hot(set);
         scan(set + (HOT + round * SCANNED) * PAGE);

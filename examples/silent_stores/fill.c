@@ -1,4 +1,4 @@
-/* Fills an array with one value twice, then with another: of 3000 stores 1000 change nothing. */
+/* Fills an array with one value twice, then with another. 1000 of 3000 stores change nothing. */
 static volatile int cells[1000];
 
 static void fill(int value) {

@@ -1,5 +1,5 @@
-// Finds silent stores, which write what is there already (Lepak and Lipasti, "On the value locality
-// of store instructions", ISCA 2000).
+// Finds silent stores, which write the value that is there already (Lepak and Lipasti, "On the
+// value locality of store instructions", ISCA 2000).
 #include <assay/profiler.hpp>
 
 namespace {
@@ -17,7 +17,7 @@ class SilentStores final : public assay::Profiler {
     static constexpr vp_derived_t kDerived[] = {{"silent stores", "Silent / Stores", "%"}};
 
     void capture(assay::Captures& wanted) override {
-        // Instructions of the one-byte map store at most 8 bytes, but for those of the x87.
+        // Instructions of the one-byte map store at most 8 bytes, except x87 instructions.
         wanted.values({TRACE_STORED, TRACE_STORED | TRACE_BEFORE},
                       [](std::uint16_t opcode, std::uint32_t flags) {
                           const bool x87 = opcode >= 0xD8 && opcode <= 0xDF;

@@ -1,6 +1,6 @@
 /* The sample value profiler of DCPI's manual, dcpivprofiler(1): the effective addresses of 64-bit
- * loads. Changed are only the lines marked "Alpha", which spoke of that processor, and those
- * marked "assay". */
+ * loads. Only two kinds of lines differ: those marked "Alpha", which depended on that processor,
+ * and those marked "assay". */
 #include <assay/vprofiler.h> /* assay: its folder */
 #include <stdio.h>
 #include <stdlib.h>

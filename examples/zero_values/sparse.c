@@ -1,4 +1,4 @@
-/* Adds up an array of 1000 numbers, of which 900 are zero. */
+/* Adds up an array of 1000 numbers, 900 of them zero. */
 static volatile int sparse[1000];
 static volatile int result;
 

@@ -18,8 +18,8 @@ class ZeroValues final : public assay::Profiler {
     static constexpr vp_derived_t kDerived[] = {{"zeros", "Zeros / Loads", "%"}};
 
     void capture(assay::Captures& wanted) override {
-        // Of numbers beyond 64 bits only the low ones would be seen: not of vectors, nor of the
-        // x87. In the map 0F, what is not SSE stands at 40 to 4F and from A0 to C1.
+        // Leaves out vectors and the x87, because only 64 bits of each value arrive. In the map 0F,
+        // instructions other than SSE are at 40 to 4F and from A0 to C1.
         wanted.values({TRACE_LOADED}, [](std::uint16_t opcode, std::uint32_t flags) {
             const bool one_byte = opcode < 0xD8 || (opcode > 0xDF && opcode < 0x100);
             const bool two_bytes =
