@@ -37,7 +37,8 @@ enum { TRACE_VLIST_MAX = 7 };
  * value of 8 bytes. One instruction can have at most 14 wide values, of all profilers together.
  *
  * An instruction that faults has no values. For repeated string instructions, gathers and scatters,
- * address, loaded and stored value belong to the first access; without an access there are none.
+ * address, loaded and stored value belong to the first access. An execution without an access
+ * has none of the three.
  * The values of system calls and markers are read before them.
  *
  * Register operands are general-purpose, vector, MMX, mask (k0 to k7) and x87 registers. Explicit
