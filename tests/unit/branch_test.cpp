@@ -4,7 +4,7 @@
 #include "plugins/branch/simulator.h"
 #include "plugins/branch/tage.h"
 
-#include "framework/driver/native/machine/predictor.h"
+#include "framework/driver/shared/predictor.h"
 
 #include <doctest/doctest.h>
 #include <algorithm>
@@ -110,7 +110,7 @@ TEST_CASE("global histories see that one branch follows another") {
 
 TEST_CASE("the predictor in the program is Cachegrind's, and the one in the profiler") {
     constexpr assay::trace::PredictorShape kShape{7, 7, 9};
-    const auto inside = std::make_unique<assay::native::Predictor>();
+    const auto inside = std::make_unique<assay::driver::Predictor>();
     inside->reset();
     const auto outside = conditional_predictor("cachegrind", 0);
     // As the rules are written down: 2^14 counters from 0, history above the address.
@@ -131,8 +131,8 @@ TEST_CASE("the predictor in the program is Cachegrind's, and the one in the prof
 
 TEST_CASE("the predictor in the program knows what a branch taken many times comes to") {
     constexpr assay::trace::PredictorShape kShape{7, 7, 9};
-    const auto at_once = std::make_unique<assay::native::Predictor>();
-    const auto one_by_one = std::make_unique<assay::native::Predictor>();
+    const auto at_once = std::make_unique<assay::driver::Predictor>();
+    const auto one_by_one = std::make_unique<assay::driver::Predictor>();
     at_once->reset();
     one_by_one->reset();
     std::minstd_rand random(7);
@@ -159,7 +159,7 @@ TEST_CASE("the predictor in the program gives each pc and history its counter, i
             std::size_t last = 0;
             for (std::uint64_t pc = 0; pc < 1U << address_bits; ++pc)
                 for (unsigned h = 0; h < 1U << history_bits; ++h) {
-                    const std::size_t at = assay::native::first_counter(shape, pc) +
+                    const std::size_t at = assay::driver::first_counter(shape, pc) +
                                            (std::size_t{h} << (8 - history_bits));
                     last = std::max(last, at);
                     if (at < used.size()) {

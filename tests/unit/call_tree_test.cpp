@@ -1,5 +1,5 @@
 // The tree that translated code keeps of calling contexts, by the functions that it calls.
-#include "framework/driver/native/machine/call_tree.h"
+#include "framework/driver/shared/call_tree.h"
 #include "framework/trace/segment_layout.h"
 
 #include <doctest/doctest.h>
@@ -14,8 +14,8 @@
 namespace call_tree_test {
 
 using namespace assay;
-using native::CallState;
-using native::CallTree;
+using driver::CallState;
+using driver::CallTree;
 
 namespace {
 

@@ -1,6 +1,6 @@
 #include "framework/driver/replay/replayed_contexts.h"
 
-#include "framework/driver/native/trace/context_words.h"
+#include "framework/driver/shared/context_words.h"
 #include "framework/x86/decoder.h"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ class Words {
     }
 
     const trace::Spec& spec_;
-    native::ContextWords words_;
+    driver::ContextWords words_;
     std::uint64_t range_ = 0;         // of the block
     std::uint64_t continuation_ = 0;  // where its unit goes on, if it does
     std::vector<std::pair<std::uint64_t, std::uint64_t>> behind_;  // the range, and the target
@@ -147,7 +147,7 @@ bool is_in_range(const trace::ContextNode& node, std::uint64_t pc) {
 
 // A tree begins in memory that is zero.
 ReplayedContexts::ReplayedContexts(trace::ContextNodes* nodes, const trace::Spec& spec)
-    : tree_(std::make_unique<native::CallTree>()) {
+    : tree_(std::make_unique<driver::CallTree>()) {
     tree_->initialise(state_, nodes, trace::context_words(spec), std::max(spec.recursion, 1U));
     tree_->begin_thread();
 }
@@ -165,7 +165,7 @@ void ReplayedContexts::begin_thread() {
 // leaves to the tree makes the tree look at the stacks that it knows.
 void ReplayedContexts::go_on(std::uint64_t pc) {
     const Way way = std::exchange(way_, {});
-    const native::CallFrame* const top = state_.top == nullptr ? nullptr : state_.top - 1;
+    const driver::CallFrame* const top = state_.top == nullptr ? nullptr : state_.top - 1;
     switch (way.kind) {
         case Way::kNone:
             break;

@@ -4,8 +4,8 @@
 // Where a call or a return goes, the thread tells when it goes on.
 #pragma once
 
-#include "framework/driver/native/machine/call_tree.h"
 #include "framework/driver/replay/image_trace.h"
+#include "framework/driver/shared/call_tree.h"
 #include "framework/trace/segment_layout.h"
 
 #include <cstdint>
@@ -72,8 +72,8 @@ class ReplayedContexts {
 
     void go_on(std::uint64_t pc);
 
-    native::CallState state_{};
-    std::unique_ptr<native::CallTree> tree_;
+    driver::CallState state_{};
+    std::unique_ptr<driver::CallTree> tree_;
     Way way_{};
 };
 

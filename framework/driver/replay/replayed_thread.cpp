@@ -42,7 +42,7 @@ ReplayedThread::ReplayedThread(const ImageTrace& image, const ReplayPlan& plan,
       next_interval_(spec.regions.sample_interval) {
     if (contexts_) contexts_->begin_thread();
     if (spec.captures & trace::kCapturePredictions) {
-        predictor_ = std::make_unique<native::Predictor>();
+        predictor_ = std::make_unique<driver::Predictor>();
         predictor_->reset();
     }
     if (spec.interval != 0 || samples_) is_touched_.resize(plan.shown_blocks().size());
@@ -214,7 +214,7 @@ void ReplayedThread::go_on_at(std::uint64_t pc) {
         mispredicted = predictor_->conditional(spec_.predictor, block.branch_pc, taken);
     } else {
         std::uint64_t& target =
-            predictor_->targets[native::target_entry(spec_.predictor, block.branch_pc)];
+            predictor_->targets[driver::target_entry(spec_.predictor, block.branch_pc)];
         mispredicted = std::exchange(target, pc) != pc;
     }
     if (mispredicted) count_mispredicted(plan_.counted(of, of.block_count - 1U), branch_in_node_);

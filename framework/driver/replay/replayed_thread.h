@@ -1,11 +1,11 @@
 // What the driver would have told of one thread, made from its records.
 #pragma once
 
-#include "framework/driver/native/machine/predictor.h"
 #include "framework/driver/replay/miss_filter.h"
 #include "framework/driver/replay/replay_plan.h"
 #include "framework/driver/replay/replayed_contexts.h"
 #include "framework/driver/replay/segment_writer.h"
+#include "framework/driver/shared/predictor.h"
 
 #include <array>
 #include <cstdint>
@@ -82,7 +82,7 @@ class ReplayedThread {
     const std::size_t counters_;  // of each block
     DataFilter data_;
     FetchFilter fetch_;
-    std::unique_ptr<native::Predictor> predictor_;  // null without predictions
+    std::unique_ptr<driver::Predictor> predictor_;  // null without predictions
     ReplayedContexts* const contexts_;
     const bool tells_contexts_;  // see trace::tells_contexts()
     const bool only_counts_;     // at a block's beginning: no contexts, intervals or points

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "framework/driver/native/emit/assembler.h"
-#include "framework/driver/native/machine/call_tree.h"
+#include "framework/driver/shared/call_tree.h"
 #include "framework/trace/segment_layout.h"
 
 namespace assay::native {

@@ -7,10 +7,10 @@
 // Offsets that glue.S uses are repeated there and checked here.
 #pragma once
 
-#include "framework/driver/native/machine/call_tree.h"
 #include "framework/driver/native/machine/first_level.h"
-#include "framework/driver/native/machine/predictor.h"
 #include "framework/driver/native/processor/features.h"
+#include "framework/driver/shared/call_tree.h"
+#include "framework/driver/shared/predictor.h"
 #include "framework/trace/segment_layout.h"
 #include "framework/x86/instruction.h"
 
@@ -20,6 +20,8 @@
 #include <cstdint>
 
 namespace assay::native {
+
+using namespace driver;  // what is shared with the replay
 
 // What is translated more than once: as the program is, and with the instrumentation that the
 // specification asks for.

@@ -1,7 +1,7 @@
 #include "framework/driver/native/machine/first_level.h"
 
 #include "assay/trace_types.h"
-#include "framework/driver/native/machine/in_translated_code.h"
+#include "framework/driver/shared/in_translated_code.h"
 
 #include <initializer_list>
 

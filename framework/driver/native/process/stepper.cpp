@@ -1,7 +1,7 @@
 #include "framework/driver/native/process/stepper.h"
 
-#include "framework/driver/native/machine/in_translated_code.h"
 #include "framework/driver/native/process/code_faults.h"
+#include "framework/driver/shared/in_translated_code.h"
 
 #include <atomic>
 #include <cstring>

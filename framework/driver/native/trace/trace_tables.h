@@ -4,9 +4,9 @@
 #pragma once
 
 #include "framework/driver/native/machine/pc_map.h"
-#include "framework/driver/native/trace/context_words.h"
 #include "framework/driver/native/trace/new_image.h"
 #include "framework/driver/native/trace/run_numbers.h"
+#include "framework/driver/shared/context_words.h"
 #include "framework/trace/launch.h"
 #include "framework/trace/segment_layout.h"
 #include "framework/x86/instruction.h"
@@ -80,7 +80,7 @@ class TraceTables {
     void add_block(std::uint64_t pc);
     void publish();
     // With contexts: words of nodes, for the blocks and the calls of translated code.
-    ContextWords& context_words() { return words_; }
+    driver::ContextWords& context_words() { return words_; }
     std::uint32_t context_word(std::uint32_t block) const { return context_words_[block]; }
     void set_context_word(std::uint32_t block, std::uint32_t word) {
         if (context_words_[block] == 0) context_words_[block] = static_cast<std::uint16_t>(word);
@@ -167,7 +167,7 @@ class TraceTables {
     trace_instr_t* instrs_ = nullptr;
     trace_site_t* sites_ = nullptr;
     std::uint16_t* context_words_ = nullptr;
-    ContextWords words_;
+    driver::ContextWords words_;
     trace::AllocationEntry* allocations_ = nullptr;
     std::uint64_t allocation_count_ = 0;
     std::map<std::string, std::uint32_t, std::less<>> mapped_files_;  // their numbers

@@ -1,11 +1,11 @@
-#include "framework/driver/native/machine/call_tree.h"
+#include "framework/driver/shared/call_tree.h"
 
-#include "framework/driver/native/machine/in_translated_code.h"
+#include "framework/driver/shared/in_translated_code.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-namespace assay::native {
+namespace assay::driver {
 namespace {
 
 using std::uint32_t;
@@ -453,10 +453,10 @@ IN_TRANSLATED_CODE void CallTree::forget_others() {
     present_ = present_ == kNone ? kNone : 0;
 }
 
-}  // namespace assay::native
+}  // namespace assay::driver
 
-using assay::native::CallSite;
-using assay::native::CallTree;
+using assay::driver::CallSite;
+using assay::driver::CallTree;
 
 IN_TRANSLATED_CODE void assay_tree_call(CallTree* tree, const CallSite* site, std::uint64_t target,
                                         std::uint64_t sp) {
@@ -465,8 +465,8 @@ IN_TRANSLATED_CODE void assay_tree_call(CallTree* tree, const CallSite* site, st
 
 IN_TRANSLATED_CODE void assay_tree_jump(CallTree* tree, std::uint64_t word, std::uint64_t target,
                                         std::uint64_t /*sp*/) {
-    tree->jump(target, word & ~assay::native::kIndirectJump,
-               (word & assay::native::kIndirectJump) != 0);
+    tree->jump(target, word & ~assay::driver::kIndirectJump,
+               (word & assay::driver::kIndirectJump) != 0);
 }
 
 IN_TRANSLATED_CODE void assay_tree_arrive(CallTree* tree, std::uint64_t from_elsewhere,

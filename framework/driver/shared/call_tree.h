@@ -17,7 +17,7 @@
 
 #include <cstdint>
 
-namespace assay::native {
+namespace assay::driver {
 
 struct CallFrame {
     trace::ContextNode* caller;
@@ -137,15 +137,15 @@ class CallTree {
     std::uint64_t arrived_at_;  // 0, or the stack pointer with which a stack without frames began
 };
 
-}  // namespace assay::native
+}  // namespace assay::driver
 
 // For translated code, with a thread's tree. `sp` is the program's.
 extern "C" {
 // A call, whose return address has been pushed.
-void assay_tree_call(assay::native::CallTree* tree, const assay::native::CallSite* site,
+void assay_tree_call(assay::driver::CallTree* tree, const assay::driver::CallSite* site,
                      std::uint64_t target, std::uint64_t sp);
-void assay_tree_jump(assay::native::CallTree* tree, std::uint64_t word, std::uint64_t target,
+void assay_tree_jump(assay::driver::CallTree* tree, std::uint64_t word, std::uint64_t target,
                      std::uint64_t sp);
-void assay_tree_arrive(assay::native::CallTree* tree, std::uint64_t from_elsewhere,
+void assay_tree_arrive(assay::driver::CallTree* tree, std::uint64_t from_elsewhere,
                        std::uint64_t target, std::uint64_t sp);
 }

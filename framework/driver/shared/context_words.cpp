@@ -1,9 +1,9 @@
-#include "framework/driver/native/trace/context_words.h"
+#include "framework/driver/shared/context_words.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace assay::native {
+namespace assay::driver {
 namespace {
 
 // FNV-1a's, in steps of up to 64 bits.
@@ -17,9 +17,9 @@ std::uint64_t hashed(std::uint64_t hash, std::uint64_t value) {
 }  // namespace
 
 std::uint32_t ContextWords::of_block(const trace::Spec& spec, std::uint64_t range,
-                                     std::span<const Instruction> instructions) {
+                                     std::span<const native::Instruction> instructions) {
     std::uint64_t key = hashed(kBasis, instructions.front().pc);
-    for (const Instruction& instruction : instructions)
+    for (const native::Instruction& instruction : instructions)
         for (unsigned i = 0; i < instruction.form->length; ++i)
             key = hashed(key, instruction.bytes[i]);
     return of(spec, range, key, trace::counters(spec), 0);
@@ -43,4 +43,4 @@ std::uint32_t ContextWords::of(const trace::Spec& spec, std::uint64_t range, std
     return words.used.back().word;
 }
 
-}  // namespace assay::native
+}  // namespace assay::driver

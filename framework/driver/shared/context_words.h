@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace assay::native {
+namespace assay::driver {
 
 class ContextWords {
   public:
@@ -20,7 +20,7 @@ class ContextWords {
 
     // Of a block: the first of trace::counters().
     std::uint32_t of_block(const trace::Spec& spec, std::uint64_t range,
-                           std::span<const Instruction> instructions);
+                           std::span<const native::Instruction> instructions);
     // Of the call or jump at `pc` to `target`; to 0, if that is not known.
     std::uint32_t of_way(const trace::Spec& spec, std::uint64_t range, std::uint64_t pc,
                          std::uint64_t target);
@@ -41,4 +41,4 @@ class ContextWords {
     std::unordered_map<std::uint64_t, Range> ranges_;
 };
 
-}  // namespace assay::native
+}  // namespace assay::driver

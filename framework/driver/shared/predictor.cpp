@@ -1,8 +1,8 @@
-#include "framework/driver/native/machine/predictor.h"
+#include "framework/driver/shared/predictor.h"
 
 #include <algorithm>
 
-namespace assay::native {
+namespace assay::driver {
 
 void Predictor::reset() {
     *this = {};
@@ -31,4 +31,4 @@ std::uint32_t Predictor::taken_in_a_row(const trace::PredictorShape& shape, std:
     return mispredicted;
 }
 
-}  // namespace assay::native
+}  // namespace assay::driver

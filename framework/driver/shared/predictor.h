@@ -18,7 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace assay::native {
+namespace assay::driver {
 
 // States of a counter: 0 to 3, the higher two predict taken. The next state tells whether the
 // prediction was right: it was if that is one of the extremes. So it selects which counter of the
@@ -59,4 +59,4 @@ inline constexpr std::size_t target_entry(const trace::PredictorShape& shape, st
     return pc & ((std::uint64_t{1} << shape.target_bits) - 1);
 }
 
-}  // namespace assay::native
+}  // namespace assay::driver
