@@ -184,19 +184,6 @@ TraceContent content_of_words(std::string_view words) {
     return content;
 }
 
-std::uint32_t captures_of(const TraceContent& content) {
-    constexpr std::pair<std::uint32_t, std::uint32_t> kCaptures[] = {
-        {TRACE_RECORDED_REFERENCES, trace::kCaptureReferences},
-        {TRACE_RECORDED_CALLS, trace::kCaptureCalls},
-        {TRACE_RECORDED_SYSTEM_CALLS, trace::kCaptureSystemCalls},
-        {TRACE_RECORDED_VALUES, trace::kCaptureValues},
-        {TRACE_RECORDED_LINE_OPERATIONS, trace::kCaptureValues}};
-    std::uint32_t captures = 0;
-    for (const auto& [recorded, capture] : kCaptures)
-        if (content.has(recorded)) captures |= capture;
-    return captures;
-}
-
 std::unique_ptr<trace::ValueLists> recorded_values(const TraceContent& content) {
     const std::uint32_t values = content.values;
     auto lists = std::make_unique<trace::ValueLists>();

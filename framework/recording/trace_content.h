@@ -25,8 +25,6 @@ struct TraceContent {
 // names the word that is none and the nearest one.
 TraceContent content_of_words(std::string_view words);
 
-// By which trace::Spec::captures a driver captures what is in such a trace, but for blocks.
-std::uint32_t captures_of(const TraceContent& content);
 // What a driver captures of each instruction for such a trace.
 std::unique_ptr<trace::ValueLists> recorded_values(const TraceContent& content);
 // In a trace, where a value of a profiler's list is found: the byte of the recorded list, which may

@@ -27,7 +27,7 @@ namespace assay::trace {
 inline constexpr std::uint64_t kMagic = 0x3130'7961'7373'61ULL;  // "assay01"
 inline constexpr std::uint32_t kLayoutVersion = 1;
 
-// What to capture: a bit set.
+// What to capture: a bit set. captures.h has a row for each.
 enum Capture : std::uint32_t {
     kCaptureBlockCounts = 1,
     kCaptureReferences = 2,
@@ -43,6 +43,7 @@ enum Capture : std::uint32_t {
     kCaptureSystemCallTimes = 0x2000,  // with system calls
     kCaptureBlocks = 0x4000,           // each execution of one: TRACE_SITE_BLOCK
     kCaptureMappings = 0x8000,         // TRACE_MARKER_PAGES_*
+    kCaptureIntervals = 0x10000,       // of Spec::interval instructions, with block counts
 };
 
 // See trace_capture_predictions.
@@ -55,12 +56,25 @@ inline constexpr std::uint32_t kMaxHistoryBits = 8;
 inline constexpr std::uint32_t kMaxCounterBits = 14;  // history and address together
 inline constexpr std::uint32_t kMaxTargetBits = 9;
 
-// See trace_capture_references. `sets` of 0: no filter.
-struct LineFilter {
+// Which references or fetches are left out. With 0 sets and no kind: none.
+struct Filter {
+    enum Kind : std::uint32_t {
+        kRecentLines,  // those to the most recent line of a set: trace_capture_references
+        kFirstWrites,  // the same, but not the first write to that line
+        kFootprints,   // the same, and what they touch is told: with lines of 64 bytes
+        kRuns          // those that continue a run: see Run
+    };
+
     std::uint32_t line_bytes;
     std::uint32_t sets;
+    Kind kind;
+    // Not 0: those that hit a cache of each thread with such lines and sets, and so many ways.
+    std::uint32_t ways;
 
-    friend bool operator==(const LineFilter&, const LineFilter&) = default;
+    bool first_writes() const { return kind == kFirstWrites; }
+    bool footprints() const { return kind == kFootprints; }
+    bool runs() const { return kind == kRuns; }
+    friend bool operator==(const Filter&, const Filter&) = default;
 };
 
 // When to capture. Zeros: always.
@@ -103,23 +117,17 @@ enum EndOf : std::uint32_t { kBurstEnds, kThreadEnds, kWarmUpEnds, kRestEnds, kG
 
 struct Spec {
     std::uint32_t captures;  // Capture bits
-    LineFilter data;
-    LineFilter fetch;
-    std::uint64_t interval;  // instructions; 0: none. With block counts
+    Filter data;
+    Filter fetch;
+    std::uint64_t interval;  // instructions; 0: none
     std::uint64_t warm_up;   // instructions, with sampling; see trace_capture_warm_up
     CpuLevel cpu_level;      // what CPUID says
     std::uint32_t stress;    // not 0: for tests of the driver, rare things happen often
     Regions regions;
     std::uint32_t branches;  // TRACE_*_BRANCHES, TRACE_CALLS, TRACE_RETURNS
     PredictorShape predictor;
-    std::uint32_t footprints;        // not 0: with the bytes of each line, which has 64
-    std::uint32_t first_writes;      // not 0: the filter lets the first write to a line pass, too
-    std::uint32_t runs;              // not 0: without references that continue a run; see Run
-    std::uint32_t random_addresses;  // not 0: the kernel chooses them
     std::uint32_t code_line;  // bytes: with kCaptureCode, at the ends of such lines fetches are cut
-    // Not 0: only what misses a cache of each thread is recorded, one of the filter's lines and
-    // sets and of so many ways.
-    std::uint32_t data_ways, fetch_ways;
+    std::uint32_t random_addresses;  // not 0: the kernel chooses them
     // With the allocation log: records have an object, and a calling context only if that is wanted
     // by itself. Besides those that are known, functions that allocate memory, as --alloc-functions
     // has them.
@@ -135,7 +143,7 @@ struct Spec {
     char hidden_features[kMostNames];  // for tests of the driver: --hide, as it was given
 };
 
-// Lines of such a cache.
+// Lines of the cache of a Filter.
 inline constexpr std::uint32_t kMostFirstLevelLines = 4096, kMostFirstLevelWays = 64;
 
 // What the driver is doing; written by the driver only.
@@ -248,7 +256,7 @@ inline constexpr std::uint32_t kRecordsPerBuffer = kBufferBytes / sizeof(trace_r
 // Threads that do not run at the same time may use one slot after the other. A thread that ends
 // completes its last buffer early, so that no buffer has records of two.
 //
-// With Spec::footprints each set of the data filter has an entry, as far from the next as the
+// With Filter::kFootprints each set of the data filter has an entry, as far from the next as the
 // filter's are: the bytes of its most recent line that references have touched which were not
 // recorded, a bit for each. A buffer that is completed takes them with it.
 inline constexpr std::uint32_t kMostSets = 64;  // of 4096 bytes in lines of 64
@@ -293,7 +301,7 @@ struct ThreadSlot {
     std::uint64_t touched_at_end[kBufferCount][kMostSets];
 };
 
-// With Spec::runs, where a data operand is in the thread that uses the slot: see
+// With Filter::kRuns, where a data operand is in the thread that uses the slot: see
 // trace_capture_runs. All sites of the operand have the same one. Zeros before the first reference.
 struct Run {
     std::uint64_t expected;  // address of the next reference, if it continues the run
@@ -388,8 +396,8 @@ inline constexpr bool tells_contexts(const Spec& spec) {
     constexpr std::uint32_t kOthers =
         kCaptureValues | kCaptureCalls | kCaptureBranches | kCaptureCode | kCaptureBlocks;
     return (spec.captures & kCaptureContexts) != 0 && (spec.captures & kOthers) == 0 &&
-           (!(spec.captures & kCaptureReferences) || spec.data_ways != 0) &&
-           (!(spec.captures & kCaptureFetches) || spec.fetch_ways != 0);
+           (!(spec.captures & kCaptureReferences) || spec.data.ways != 0) &&
+           (!(spec.captures & kCaptureFetches) || spec.fetch.ways != 0);
 }
 inline constexpr std::uint64_t contexts_offset(std::uint32_t slot) {
     return thread_offset(kMaxThreads) + slot * kContextsBytes;

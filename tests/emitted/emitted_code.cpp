@@ -112,25 +112,25 @@ std::vector<Combination> combinations() {
           [](Combination& c) {
               c.spec.captures |= trace::kCaptureReferences;
               c.spec.data = {64, 64};
-              c.spec.data_ways = 12;
+              c.spec.data.ways = 12;
           }},
          {"footprints ",
           [](Combination& c) {
               c.spec.captures |= trace::kCaptureReferences;
               c.spec.data = {64, 64};
-              c.spec.footprints = 1;
+              c.spec.data.kind = trace::Filter::kFootprints;
           }},
          {"footprints-code ",
           [](Combination& c) {
               c.spec.captures |= trace::kCaptureReferences | trace::kCaptureCode;
               c.spec.data = {64, 64};
-              c.spec.footprints = 1;
+              c.spec.data.kind = trace::Filter::kFootprints;
               c.spec.code_line = 64;
           }},
          {"runs ",
           [](Combination& c) {
               c.spec.captures |= trace::kCaptureReferences;
-              c.spec.runs = 1;
+              c.spec.data.kind = trace::Filter::kRuns;
           }}},
         {{"", [](Combination&) {}},
          {"fetches ",
@@ -142,7 +142,7 @@ std::vector<Combination> combinations() {
           [](Combination& c) {
               c.spec.captures |= trace::kCaptureFetches;
               c.spec.fetch = {64, 64};
-              c.spec.fetch_ways = 8;
+              c.spec.fetch.ways = 8;
           }}},
         {{"", [](Combination&) {}},
          {"branches ",

@@ -13,7 +13,9 @@
 namespace collector_trace_test {
 
 using namespace assay::collector;
-using assay::trace::LineFilter;
+using assay::trace::check;
+using assay::trace::combine;
+using LineFilter = assay::trace::Filter;
 
 namespace {
 
@@ -44,16 +46,16 @@ TEST_CASE("runs are left out only if all who capture references ask for that") {
     trace_capture_references(&all, 64, 0);
     trace_capture_footprints(&filtered, 64, 64);
     trace_capture_block_counts(&counts);
-    CHECK(runs.spec.runs == 1);
+    CHECK(runs.spec.data.runs());
     for (const auto& other : {runs.spec, counts.spec}) {
-        CHECK(combine(runs.spec, other).runs == 1);
-        CHECK(combine(other, runs.spec).runs == 1);
+        CHECK(combine(runs.spec, other).data.runs());
+        CHECK(combine(other, runs.spec).data.runs());
     }
     for (const auto& other : {all.spec, filtered.spec})
         for (const auto& both : {combine(runs.spec, other), combine(other, runs.spec)}) {
-            CHECK(both.runs == 0);
+            CHECK(!both.data.runs());
             CHECK(both.data.sets == 0);
-            CHECK(both.footprints == 0);
+            CHECK(!both.data.footprints());
         }
 }
 
@@ -68,8 +70,8 @@ TEST_CASE("code goes through the filter of the data, and leaves no runs out") {
     trace_capture_references(&smaller, 32, 64);
     trace_capture_code(&smaller, 32);
     CHECK(code.spec.data.sets == data.data.sets);
-    CHECK(code.spec.footprints == data.footprints);
-    CHECK(runs.spec.runs == 0);
+    CHECK(code.spec.data.kind == data.data.kind);
+    CHECK(!runs.spec.data.runs());
     CHECK(combine(code.spec, filtered.spec).data.sets == std::min(16U, data.data.sets));
     CHECK(combine(filtered.spec, code.spec).code_line == 64);
     CHECK(combine(smaller.spec, code.spec).code_line == 32);
@@ -97,27 +99,27 @@ TEST_CASE("misses are all that is recorded where nobody wants more") {
     trace_capture_misses(&misses, &code, &data);
     trace_capture_misses(&others, &code, &other);
     trace_capture_block_counts(&counts);
-    CHECK(misses.spec.fetch_ways == 8);
-    CHECK(misses.spec.data_ways == 12);
-    CHECK(combine(misses.spec, misses.spec).data_ways == 12);
-    CHECK(combine(counts.spec, misses.spec).data_ways == 12);
+    CHECK(misses.spec.fetch.ways == 8);
+    CHECK(misses.spec.data.ways == 12);
+    CHECK(combine(misses.spec, misses.spec).data.ways == 12);
+    CHECK(combine(counts.spec, misses.spec).data.ways == 12);
     check(misses.spec);
     const auto both = combine(misses.spec, others.spec);
-    CHECK(both.fetch_ways == 8);
-    CHECK(both.data_ways == 0);
+    CHECK(both.fetch.ways == 8);
+    CHECK(both.data.ways == 0);
     CHECK(both.data.sets == 64);
     for (const trace_cache_t* cache : {&large, &wide, &strange}) {
         trace_vlist_table alone{};
         trace_capture_misses(&alone, nullptr, cache);
         CHECK(alone.spec.captures == assay::trace::kCaptureReferences);
-        CHECK(alone.spec.data_ways == 0);
+        CHECK(alone.spec.data.ways == 0);
         CHECK(alone.spec.data.sets == cache->sets);
     }
     const auto with = [&](auto capture) {
         trace_vlist_table wanted{};
         capture(&wanted);
-        CHECK(combine(wanted.spec, misses.spec).fetch_ways == 8);
-        return combine(misses.spec, wanted.spec).data_ways;
+        CHECK(combine(wanted.spec, misses.spec).fetch.ways == 8);
+        return combine(misses.spec, wanted.spec).data.ways;
     };
     CHECK(with([](auto* wanted) { trace_capture_references(wanted, 64, 0); }) == 0);
     CHECK(with([](auto* wanted) { trace_capture_references(wanted, 64, 64); }) == 0);
@@ -169,6 +171,26 @@ TEST_CASE("captures of several profilers are put together") {
     CHECK(combine(shorter, references).data.line_bytes == 0);
     const assay::trace::Spec longer_fetches{assay::trace::kCaptureFetches, {}, {64, 16}};
     CHECK(combine(fetches, longer_fetches).fetch.sets == 1);
+}
+
+TEST_CASE("each capture has a row, and a specification satisfies itself") {
+    std::uint32_t captures = 0;
+    for (const assay::trace::CaptureRow& row : assay::trace::capture_rows()) {
+        CHECK((captures & row.capture) == 0);
+        captures |= row.capture;
+    }
+    CHECK((captures | assay::trace::kCaptureSystemCallTimes) ==
+          (assay::trace::kCaptureIntervals << 1) - 1 - 64 - 128);
+    trace_vlist_table table{};
+    trace_capture_first_writes(&table, 64, 64);
+    trace_capture_intervals(&table, 1000);
+    trace_capture_predictions(&table, 7, 7, 9);
+    const assay::trace::Spec& wanted = table.spec;
+    const assay::trace::Spec both = combine(wanted, wanted);
+    CHECK(both.captures == wanted.captures);
+    CHECK(both.data == wanted.data);
+    CHECK(both.interval == wanted.interval);
+    CHECK(both.predictor == wanted.predictor);
 }
 
 TEST_CASE("without a filter sizes are not cut to its line") {

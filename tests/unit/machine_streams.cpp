@@ -215,7 +215,7 @@ class Recorded {
         const machine::NeededRecords needed = machine::needed_records(machine);
         spec_.fetch = {machine.line, needed.fetch_sets};
         spec_.data = {machine.line, needed.data_sets};
-        spec_.first_writes = needed.data_sets != 0;
+        if (needed.data_sets != 0) spec_.data.kind = assay::trace::Filter::kFirstWrites;
     }
 
     bool is(const OfCore& one) {

@@ -31,8 +31,7 @@ std::vector<trace_record_t> random_records(std::uint64_t span) {
 }
 
 trace::Spec spec(std::uint32_t data_ways, std::uint32_t fetch_ways) {
-    return {
-        .data = {kLine, 16}, .fetch = {kLine, 4}, .data_ways = data_ways, .fetch_ways = fetch_ways};
+    return {.data = {kLine, 16, {}, data_ways}, .fetch = {kLine, 4, {}, fetch_ways}};
 }
 
 }  // namespace

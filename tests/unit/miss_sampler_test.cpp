@@ -102,7 +102,8 @@ TEST_CASE("sites that nothing is known of do not miss often") {
 }
 
 TEST_CASE("runs: an operand that begins one at half of its references is found, with its sites") {
-    constexpr trace::Spec kRuns{.captures = trace::kCaptureReferences, .runs = 1};
+    constexpr trace::Spec kRuns{.captures = trace::kCaptureReferences,
+                                .data = {.kind = trace::Filter::kRuns}};
     TwoSites one(kRuns);
     one.belong_to_runs(0);
     CHECK(one.sample(0, 100, 4).empty());

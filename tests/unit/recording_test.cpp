@@ -603,7 +603,7 @@ TEST_CASE("filters of a replay pass what a simulation needs") {
     CHECK(!plain.passes(0, 4096, false));  // taken for its first line
     plain.forget();
     CHECK(plain.passes(0, 8, false));
-    spec.first_writes = 1;
+    spec.data.kind = trace::Filter::kFirstWrites;
     replay::DataFilter writes(spec);
     CHECK(writes.passes(0, 8, false));
     CHECK(writes.passes(8, 8, true));

@@ -207,7 +207,7 @@ TEST_CASE("filter: a reference to two lines is recorded, and both are the most r
 
 TEST_CASE("filter: with footprints, bytes of the most recent line are added to what it has") {
     trace::Spec spec = kEverything;
-    spec.footprints = 1;
+    spec.data.kind = trace::Filter::kFootprints;
     SpecialInstruction at(spec);
     ReferenceRecorder recorder(spec, *at.parts.context, at.parts.buffers, kSite);
     const std::uint64_t line = at.data(kLine);
@@ -284,7 +284,7 @@ TEST_CASE("references: with footprints, all lines of a large one are looked at")
     const Assembled save{"fxsave [rax]", {0x0f, 0xae, 0x00}};
     without.gpr(RAX) = without.data(0);
     CHECK(without.record(save) == std::vector<Seen>{{without.data(0), kSite}});
-    spec.footprints = 1;
+    spec.data.kind = trace::Filter::kFootprints;
     SpecialInstruction with(spec);
     with.gpr(RAX) = with.data(0);
     const std::vector<Seen> seen = with.record(save);

@@ -365,7 +365,7 @@ TEST_CASE("blocks are left early no more often than they are entered") {
 
 TEST_CASE("runs that leave out more references than there can be are damage") {
     Setup setup;
-    setup.driver.control().spec.runs = 1;
+    setup.driver.control().spec.data.kind = trace::Filter::kRuns;
     setup.driver.control().run_count = 1;
     setup.driver.open_slot(1, 0);
     setup.driver.run(0, 0) = {0x2000, 1U << 31, kRead, 8, 0};
@@ -377,7 +377,8 @@ TEST_CASE("buffers arrive in parts, but for what belongs together") {
     constexpr std::size_t kWhole = trace::kRecordsPerBuffer;
     const std::vector<std::size_t> whole{kWhole, 5};
     CHECK(parts_of_buffer({}, 3) == std::vector<std::size_t>{kPart, kPart, kPart, kPart, 5});
-    CHECK(parts_of_buffer({.captures = 0, .footprints = 1}, 3) == whole);
+    CHECK(parts_of_buffer({.captures = 0, .data = {.kind = trace::Filter::kFootprints}}, 3) ==
+          whole);
     const trace::Spec values{.captures = trace::kCaptureValues};
     CHECK(parts_of_buffer(values, 3) ==
           std::vector<std::size_t>{8190, 8190, 8190, 8190, kWhole - 4 * 8190, 5});
@@ -468,7 +469,7 @@ TEST_CASE("markers whose place was damaged keep their order") {
 
 TEST_CASE("what was left out of runs arrives at the end, whatever killed the program") {
     Setup setup;
-    setup.driver.control().spec.runs = 1;
+    setup.driver.control().spec.data.kind = trace::Filter::kRuns;
     setup.driver.open_slot(trace::kBufferCount, 0);
     setup.driver.open_slot(4, 7);
     setup.records(0, 10);
@@ -488,7 +489,7 @@ TEST_CASE("what was left out of runs arrives at the end, whatever killed the pro
 
 TEST_CASE("a damaged table of runs is refused") {
     Setup setup;
-    setup.driver.control().spec.runs = 1;
+    setup.driver.control().spec.data.kind = trace::Filter::kRuns;
     setup.driver.open_slot(trace::kBufferCount, 0);
     setup.driver.control().run_count = 1;
     setup.driver.run(0, 0) = {.expected = 7, .left_out = 2, .site = 1'000'000, .stride = 1};

@@ -104,9 +104,8 @@ bool made_up_run(TrialRun& run, SyntheticTrace& trace, const Settings& settings)
 
 // All that a recording has, with hardly a filter.
 Wanted all_of(const recording::TraceContent& content) {
-    return {{.captures = trace::kCaptureBlockCounts | trace::kCaptureFetches |
-                         trace::kCaptureBranches | trace::kCaptureMappings | trace::kCaptureBlocks |
-                         recording::captures_of(content),
+    return {{.captures = trace::kCaptureFetches | trace::kCaptureBranches |
+                         trace::captures_of_recording(content.captures),
              .fetch = {64, 1},
              .branches = TRACE_CONDITIONAL_BRANCHES | TRACE_INDIRECT_BRANCHES | TRACE_DIRECT_CALLS |
                          TRACE_RETURNS},
@@ -121,8 +120,7 @@ bool recorded_run(TrialRun& run, RecordedTrace& trace, const Settings& settings,
     try {
         for (const Wanted* each : {&run.wanted(), &others})
             if (each->values) collector::add(*values, *each->values);
-        trace.replay(collector::combine(run.wanted().spec, others.spec), *values,
-                     run.captures_calls(),
+        trace.replay(combine(run.wanted().spec, others.spec), *values, run.captures_calls(),
                      [&](const TrialTrace::Buffer& buffer) { run.process(buffer); });
     } catch (const Error& error) {
         run.report().impossible(error.what());

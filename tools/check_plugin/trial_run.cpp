@@ -20,7 +20,7 @@ std::optional<Wanted> start(Subject& subject) {
     if (!table) return std::nullopt;
     Wanted wanted{table->spec, nullptr};
     try {
-        collector::check(table->spec);
+        trace::check(table->spec);
         if (table->spec.captures & trace::kCaptureValues)
             wanted.values = collector::value_lists(*table);
     } catch (const Error& error) {
@@ -76,7 +76,7 @@ bool TrialRun::begin(const Settings& settings) {
         return false;
     }
     wanted_ = std::move(*wanted);
-    if (wanted_.spec.runs) trace_.leave_out();
+    if (wanted_.spec.data.runs()) trace_.leave_out();
     return true;
 }
 

@@ -84,8 +84,8 @@ void RecordedTrace::take(collector::TraceReader::Source source,
                          std::span<const trace_marker_t> markers) {
     const trace::Spec& spec = segment_.control().spec;
     Buffer buffer{source.thread, copy(records), {}, copy(markers), {}};
-    if (spec.fetch_ways != 0) buffer.misses |= TRACE_FETCH_MISSES;
-    if (spec.data_ways != 0) buffer.misses |= TRACE_DATA_MISSES;
+    if (spec.fetch.ways != 0) buffer.misses |= TRACE_FETCH_MISSES;
+    if (spec.data.ways != 0) buffer.misses |= TRACE_DATA_MISSES;
     if (calls_) buffer.contexts = copy(stacks_.follow(source.thread, records, reader_.code()));
     if (spec.interval != 0)
         buffer.intervals = intervals_.take(source.thread, source.slot, records, reader_.code());

@@ -5,6 +5,7 @@
 #include "framework/collector/run/output_files.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
+#include "framework/trace/captures.h"
 #include "tools/cli/commands.h"
 #include "tools/output/output.h"
 
@@ -106,15 +107,6 @@ void print_events(const ProfilerHandle& profiler) {
             figure.unit.empty() ? "" : fmt::format(", in {}", figure.unit));
 }
 
-std::string filter(const trace::LineFilter& filter, std::uint32_t ways) {
-    if (filter.sets == 0) return "";
-    if (ways != 0)
-        return fmt::format(" that miss a cache of {} sets of {} lines of {} bytes", filter.sets,
-                           ways, filter.line_bytes);
-    return fmt::format(", through a filter of {} sets of {}-byte lines", filter.sets,
-                       filter.line_bytes);
-}
-
 // A register has its number among those of its kind; the kinds with the highest values come first.
 std::string name_without_time(unsigned value) {
     struct Registers {
@@ -163,28 +155,13 @@ void print_captures(ProfilerHandle& profiler) {
     const trace::Spec spec = profiler.start();
     if (spec.captures == 0) return;
     say("\nCaptures by default:\n");
-    if (spec.captures & trace::kCaptureBlockCounts) say("  block counts\n");
-    if (spec.captures & trace::kCaptureReferences)
-        say("  data references{}\n", filter(spec.data, spec.data_ways));
-    if (spec.captures & trace::kCaptureFetches)
-        say("  instruction fetches{}\n", filter(spec.fetch, spec.fetch_ways));
-    if (spec.captures & trace::kCaptureCode)
-        say("  instruction fetches among the data references\n");
-    if (spec.captures & trace::kCaptureCalls) say("  calls and returns\n");
-    if (spec.captures & trace::kCaptureValues)
-        say("  values of instructions: {}\n", names_of_values(*profiler.wanted_values()));
-    if (spec.captures & trace::kCaptureRepeats)
-        say("  iterations of repeated string instructions\n");
-    if (spec.captures & trace::kCaptureSystemCalls)
-        say("  system calls{}\n",
-            spec.captures & trace::kCaptureSystemCallTimes ? ", and how long they take" : "");
-    if (spec.captures & trace::kCaptureMappings) say("  sizes of pages\n");
-    if (spec.captures & trace::kCaptureBlocks) say("  executions of basic blocks\n");
-    if (spec.interval != 0) say("  intervals of {} instructions\n", spec.interval);
-    if (spec.captures & trace::kCaptureBranches) say("  branches\n");
-    if (spec.captures & trace::kCapturePredictions)
-        say("  mispredictions, with {} bits of history, {} of addresses, {} for targets\n",
-            spec.predictor.history_bits, spec.predictor.address_bits, spec.predictor.target_bits);
+    for (const trace::CaptureRow& row : trace::capture_rows()) {
+        if (!(spec.captures & row.capture)) continue;
+        const std::string values = row.capture == trace::kCaptureValues
+                                       ? ": " + names_of_values(*profiler.wanted_values())
+                                       : "";
+        say("  {}{}{}\n", row.description, row.parameters ? row.parameters(spec) : "", values);
+    }
     profiler.stop();
 }
 

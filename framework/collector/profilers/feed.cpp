@@ -72,8 +72,8 @@ void Feed::process(TraceReader::Source source, std::span<const trace_record_t> r
         view.intervals = intervals_.take(source.thread, source.slot, records, reader_.code(),
                                          sampling_.is_warm_up(source.slot));
     view.warm_up = sampling_.is_warm_up(source.slot);
-    if (spec_.fetch_ways != 0) view.misses |= TRACE_FETCH_MISSES;
-    if (spec_.data_ways != 0) view.misses |= TRACE_DATA_MISSES;
+    if (spec_.fetch.ways != 0) view.misses |= TRACE_FETCH_MISSES;
+    if (spec_.data.ways != 0) view.misses |= TRACE_DATA_MISSES;
     std::vector<trace_marker_t> without_records;
     if (view.warm_up) without_records = before_any_record(markers);
     for_each([&](LoadedProfiler& profiler, const LoadedProfiler::SampleSink& sink) {

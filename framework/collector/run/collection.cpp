@@ -213,7 +213,7 @@ void Collection::sample() {
             "make them at least twice that, or --sample shorter",
             interval_, regions.sample_period));
     spec_.captures |= trace::kCaptureBlockCounts;
-    spec_.runs = 0;  // a run could go on behind a burst
+    if (spec_.data.runs()) spec_.data = {};  // a run could go on behind a burst
     regions.sample_interval = std::exchange(spec_.interval, 0);
     const std::uint64_t most = regions.sample_period - regions.sample_burst;
     const std::uint64_t wanted = std::min(spec_.warm_up, most);

@@ -1,5 +1,7 @@
 #include "framework/collector/run/image_recorder.h"
 
+#include "framework/trace/captures.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -38,10 +40,7 @@ ImageRecorder::ImageRecorder(recording::TraceFileWriter& file, const Segment& se
 // Slots are of one thread each where possible, so that replay can tell them apart. How often string
 // instructions are repeated, predictors have to know.
 trace::Spec ImageRecorder::spec(const recording::TraceContent& content) {
-    return {.captures = trace::kCaptureBlocks | trace::kCaptureBlockCounts |
-                        trace::kCaptureRepeats | trace::kCaptureMappings |
-                        recording::captures_of(content),
-            .threads = 1};
+    return {.captures = trace::captures_of_recording(content.captures), .threads = 1};
 }
 
 void ImageRecorder::take(TraceReader::Source source, std::span<const trace_record_t> records,

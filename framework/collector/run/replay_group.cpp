@@ -206,14 +206,14 @@ int ReplayReader::exit_status() {
 namespace {
 
 bool misses_caches(const trace::Spec& spec) {
-    return spec.data_ways != 0 || spec.fetch_ways != 0;
+    return spec.data.ways != 0 || spec.fetch.ways != 0;
 }
 
 // Who wants only what misses caches has a segment with those of the same caches.
 bool share_segment(const trace::Spec& a, const trace::Spec& b) {
     const auto caches = [](const trace::Spec& spec) {
-        return std::tuple(spec.data.line_bytes, spec.data.sets, spec.data_ways,
-                          spec.fetch.line_bytes, spec.fetch.sets, spec.fetch_ways);
+        return std::tuple(spec.data.line_bytes, spec.data.sets, spec.data.ways,
+                          spec.fetch.line_bytes, spec.fetch.sets, spec.fetch.ways);
     };
     return misses_caches(a) || misses_caches(b) ? caches(a) == caches(b) : true;
 }

@@ -123,7 +123,7 @@ void TraceReader::consume_rest() {
         corrupt(fmt::format("buffer {} is missing", taken_in_order_));
     refresh();
     for (const Ring& ring : rings_) consume_last(ring);
-    if (segment_.control().spec.runs)
+    if (segment_.control().spec.data.runs())
         for (const Ring& ring : rings_) end_runs(ring);
 }
 
@@ -271,7 +271,7 @@ void TraceReader::pass_on(const Ring& ring, const Complete& complete) {
         sink_({*earlier, ring.number}, {}, markers_.take(ring.number, *earlier, ring.consumed, 0));
     const auto markers = markers_.take(ring.number, thread, ring.consumed, count);
     const trace::Spec& spec = segment_.control().spec;
-    if (spec.footprints) footprints_ = {touched, std::min(spec.data.sets, trace::kMostSets)};
+    if (spec.data.footprints()) footprints_ = {touched, std::min(spec.data.sets, trace::kMostSets)};
     if (count != 0 || !markers.empty())
         pass_on_parts({thread, ring.number}, time, buffer.first(count), markers);
     footprints_ = {};
@@ -282,7 +282,7 @@ void TraceReader::pass_on_parts(Source source, std::uint64_t time,
                                 std::span<const trace_record_t> records,
                                 std::span<const trace_marker_t> markers) {
     check_sites(records);
-    const bool whole = segment_.control().spec.footprints != 0;
+    const bool whole = segment_.control().spec.data.footprints();
     for (std::size_t first = 0;;) {
         const std::span<const trace_record_t> left = records.subspan(first);
         const auto part = left.first(whole ? left.size() : part_length(left));

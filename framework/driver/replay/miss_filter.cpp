@@ -32,12 +32,12 @@ std::vector<ReferenceKind> reference_kinds(std::span<const trace_site_t> sites) 
     return kinds;
 }
 
-LruCache::LruCache(const trace::LineFilter& shape, std::uint32_t ways)
-    : ways_(ways),
+LruCache::LruCache(const trace::Filter& shape)
+    : ways_(shape.ways),
       line_shift_(static_cast<std::uint32_t>(std::countr_zero(std::max(shape.line_bytes, 1U)))),
       line_bytes_(shape.line_bytes),
       set_mask_(shape.sets - 1),
-      lines_(ways == 0 ? 0 : std::size_t{shape.sets} * ways, kFirstLine) {}
+      lines_(std::size_t{shape.sets} * shape.ways, kFirstLine) {}
 
 bool LruCache::misses(std::uint64_t address, std::uint32_t bytes) {
     const std::uint64_t first = address >> line_shift_;
@@ -61,7 +61,7 @@ void LruCache::clear() {
 }
 
 MissFilter::MissFilter(const trace::Spec& spec, const std::vector<ReferenceKind>& kinds)
-    : kinds_(kinds), data_(spec.data, spec.data_ways), fetch_(spec.fetch, spec.fetch_ways) {}
+    : kinds_(kinds), data_(spec.data), fetch_(spec.fetch) {}
 
 trace_record_t* MissFilter::copy(std::span<const trace_record_t> records, trace_record_t* to) {
     if (!data_.is_there() && !fetch_.is_there()) {

@@ -22,7 +22,7 @@ class DataFilter {
         : shift_(static_cast<unsigned>(std::countr_zero(std::max(spec.data.line_bytes, 1U)))),
           line_bytes_(spec.data.line_bytes),
           sets_(spec.data.sets),
-          first_writes_(spec.first_writes != 0),
+          first_writes_(spec.data.first_writes()),
           lines_(spec.data.sets, kNoLine) {}
 
     bool passes(std::uint64_t address, std::uint32_t bytes, bool write) {
@@ -94,7 +94,7 @@ std::vector<ReferenceKind> reference_kinds(std::span<const trace_site_t> sites);
 class LruCache {
   public:
     // Of no ways: everything misses it.
-    LruCache(const trace::LineFilter& shape, std::uint32_t ways);
+    explicit LruCache(const trace::Filter& shape);
 
     bool is_there() const { return ways_ != 0; }
     // Uses all lines of a reference, of which a larger one than a line is its first bytes. True if

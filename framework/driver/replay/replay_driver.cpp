@@ -2,6 +2,7 @@
 
 #include "framework/support/error.h"
 #include "framework/support/log.h"
+#include "framework/trace/captures.h"
 
 #include <algorithm>
 #include <cstring>
@@ -15,14 +16,10 @@ namespace {
 // What the recording could have.
 void check_content(const trace::Spec& wanted, const trace::ValueLists& values,
                    const recording::TraceContent& content) {
-    constexpr std::pair<std::uint32_t, std::uint32_t> kNeeded[] = {
-        {trace::kCaptureReferences | trace::kCaptureCode, TRACE_RECORDED_REFERENCES},
-        {trace::kCaptureCalls | trace::kCaptureContexts, TRACE_RECORDED_CALLS},
-        {trace::kCaptureSystemCalls, TRACE_RECORDED_SYSTEM_CALLS}};
     std::string lacks;
-    for (const auto& [captures, recorded] : kNeeded)
-        if (lacks.empty() && wanted.captures & captures)
-            lacks = recording::missing_records(recorded, content);
+    for (const trace::CaptureRow& row : trace::capture_rows())
+        if (lacks.empty() && wanted.captures & row.capture & ~trace::kCaptureValues)
+            lacks = recording::missing_records(row.recorded, content);
     if (lacks.empty() && wanted.captures & trace::kCaptureValues)
         lacks = recording::missing_values(values, content);
     if (!lacks.empty()) throw Error("the trace does not have " + lacks);
@@ -64,10 +61,9 @@ trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
             "is recorded");
     trace::Spec given = wanted;
     // Footprints and runs are to make a program quicker.
-    if (given.footprints != 0) given.data = {0, 0};
-    given.footprints = given.runs = 0;
+    if (given.data.footprints() || given.data.runs()) given.data = {};
     // Where an interval ends, what is recorded again is what the filter has forgotten.
-    if (wanted.interval != 0) given.data_ways = given.fetch_ways = 0;
+    if (wanted.interval != 0) given.data.ways = given.fetch.ways = 0;
     // Otherwise misses say in which contexts they are.
     const bool has_contexts = given.captures & trace::kCaptureContexts;
     if (has_contexts && !trace::tells_contexts(given)) given.captures |= trace::kCaptureCalls;
@@ -79,8 +75,8 @@ trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
 bool go_together(const trace::Spec& a, const trace::Spec& b) {
     const auto rest = [](const trace::Spec& spec) {
         return std::tuple(spec.captures, spec.fetch.line_bytes, spec.interval, spec.branches,
-                          spec.footprints, spec.first_writes, spec.runs, spec.code_line,
-                          spec.threads, spec.recursion, spec.regions.sample_interval);
+                          spec.data.kind, spec.code_line, spec.threads, spec.recursion,
+                          spec.regions.sample_interval);
     };
     return rest(a) == rest(b) && a.predictor == b.predictor;
 }
@@ -176,8 +172,8 @@ SlotWriter& ReplayDriver::slot_of(std::uint32_t number) {
     std::vector<SlotWriter::Output> outputs;
     for (const auto& segment : segments_) {
         trace::Spec own = segment->control().spec;  // what is not common to all
-        if (spec_.data_ways != 0) own.data_ways = 0;
-        if (spec_.fetch_ways != 0) own.fetch_ways = 0;
+        if (spec_.data.ways != 0) own.data.ways = 0;
+        if (spec_.fetch.ways != 0) own.fetch.ways = 0;
         outputs.push_back({segment->ring(number), MissFilter(own, kinds_)});
     }
     slot = std::make_unique<SlotWriter>(MissFilter(spec_, kinds_), std::move(outputs));

@@ -2,6 +2,7 @@
 
 #include "framework/driver/replay/replayed_contexts.h"
 #include "framework/recording/trace_content.h"
+#include "framework/trace/captures.h"
 #include "framework/x86/decoder.h"
 
 #include <algorithm>
@@ -184,36 +185,9 @@ void ReplayPlan::plan_end(BlockFacts& block) {
         block.branch_site = add_site(last, 0, TRACE_SITE_BRANCH);
 }
 
-bool ReplayPlan::is_wanted(std::uint8_t kind) const {
-    const std::uint32_t captures = spec_.captures;
-    switch (kind) {
-        case TRACE_SITE_READ:
-        case TRACE_SITE_WRITE:
-        case TRACE_SITE_MODIFY:
-            return captures & trace::kCaptureReferences;
-        case TRACE_SITE_COUNT:
-            return captures & (trace::kCaptureReferences | trace::kCaptureRepeats |
-                               trace::kCapturePredictions);
-        case TRACE_SITE_CALL:
-        case TRACE_SITE_TARGET:
-        case TRACE_SITE_RETURN:
-        case TRACE_SITE_STACK:
-            return captures & trace::kCaptureCalls;
-        case TRACE_SITE_SIGNAL:
-        case TRACE_SITE_INTERRUPTED:
-            return captures & (trace::kCaptureCalls | trace::kCaptureBlocks);
-        case TRACE_SITE_SYSTEM_CALL:
-        case TRACE_SITE_SYSTEM_CALL_RESULT:
-            return captures & trace::kCaptureSystemCalls;
-        case TRACE_SITE_BURST:
-            return trace::has_bursts(spec_.regions);
-        default:
-            return false;
-    }
-}
-
 void ReplayPlan::plan_sites() {
     const bool predicts = spec_.captures & trace::kCapturePredictions;
+    const bool bursts = trace::has_bursts(spec_.regions);
     std::size_t first_value = 0, values_end = 0;  // of one execution
     predictions_sites_.resize(image_.sites().size(), kNoSite);
     for (std::size_t i = 0; i < image_.sites().size(); ++i) {
@@ -228,7 +202,8 @@ void ReplayPlan::plan_sites() {
             .position = static_cast<std::uint8_t>(site.instr - image_.blocks()[block].first_instr)};
         if (site.kind == TRACE_SITE_BLOCK || site.kind == TRACE_SITE_BLOCK_LEFT) {
             planned.site = block;
-        } else if (is_wanted(site.kind)) {
+        } else if (trace::passes_on(spec_, site.kind) ||
+                   (bursts && site.kind == TRACE_SITE_BURST)) {
             planned.site = static_cast<std::uint32_t>(shown_sites_.size());
             shown_sites_.push_back(site);
         }

@@ -112,7 +112,6 @@ class ReplayPlan {
     void plan_sites();
     std::size_t end_of_values(std::size_t first) const;
     void plan_values(std::size_t first, std::size_t end);
-    bool is_wanted(std::uint8_t kind) const;
     std::uint32_t add_site(std::uint32_t instr, unsigned bytes, unsigned kind);
 
     const ImageTrace& image_;

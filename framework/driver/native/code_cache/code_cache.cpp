@@ -74,9 +74,9 @@ void CodeCache::emit_thunks(const trace::Spec& spec) {
         if (reg == RSP) continue;
         const unsigned cursor = reg == kGprs ? kNoGpr : reg;
         fetch_stubs_[reg] = code.address;
-        if (spec.fetch_ways != 0) emit_first_level_fetch_stub(code, cursor);
+        if (spec.fetch.ways != 0) emit_first_level_fetch_stub(code, cursor);
         reference_stubs_[reg] = code.address;
-        if (spec.data_ways != 0) {
+        if (spec.data.ways != 0) {
             emit_first_level_reference_stub(code, cursor);
             series_stubs_[reg] = code.address;
             emit_first_level_series_stub(code, cursor);
@@ -93,9 +93,9 @@ void CodeCache::emit_thunks(const trace::Spec& spec) {
     }
     spec_ = spec;
     fetch_miss_stub_ = code.address;
-    if (spec.fetch_ways != 0) emit_first_level_fetch_miss_stub(code, spec);
+    if (spec.fetch.ways != 0) emit_first_level_fetch_miss_stub(code, spec);
     miss_stubs_ = (code.address + 63) & ~63ULL;
-    miss_stub_bytes_ = spec.data_ways != 0 ? first_level_miss_stub_bytes(spec) : kMissStubBytes;
+    miss_stub_bytes_ = spec.data.ways != 0 ? first_level_miss_stub_bytes(spec) : kMissStubBytes;
     thunks_end_ = miss_stubs_ + has_miss_stub_.size() * miss_stub_bytes_;
 }
 
@@ -106,7 +106,7 @@ std::uint64_t CodeCache::miss_stub(unsigned address, unsigned spare, unsigned by
     if (has_miss_stub_[number]) return stub;
     has_miss_stub_[number] = true;
     Assembler code = assembler_at(stub);
-    if (spec_.data_ways != 0)
+    if (spec_.data.ways != 0)
         emit_first_level_miss_stub(code, spec_, address, spare, bytes, reference_stub(kGprs));
     else
         emit_miss_stub(code, spec_, address, spare, bytes, reference_stub(kGprs));

@@ -356,7 +356,7 @@ class CodeCache {
     std::uint64_t sole_context_ = 0;           // see serves_one_thread()
     std::uint64_t* indirect_table_ = nullptr;  // those of all versions, one behind the other
     int shared_table_ = -1;                    // memory file, once several threads have used it
-    trace::LineFilter fetch_filter_{};
+    trace::Filter fetch_filter_{};
     std::uint64_t window_ = 0, base_ = 0, size_ = 0;
     std::uint64_t part_bytes_ = kPart;  // of hot or cold code, in one half
     std::uint32_t generation_ = 1;

@@ -122,7 +122,7 @@ void emit_first_level_fetch_stub(Assembler& code, unsigned cursor) {
 
 std::uint64_t first_level_miss_stub_bytes(const trace::Spec& spec) {
     constexpr std::uint64_t kOfWay = 24, kOther = 336;
-    return (kOther + spec.data_ways * kOfWay + 63) & ~std::uint64_t{63};
+    return (kOther + spec.data.ways * kOfWay + 63) & ~std::uint64_t{63};
 }
 
 void emit_first_level_miss_stub(Assembler& code, const trace::Spec& spec, unsigned address,
@@ -166,8 +166,8 @@ void emit_first_level_miss_stub(Assembler& code, const trace::Spec& spec, unsign
     code.registers(kStore, address, line, false);
     code.shift_right(address, shift);
     code.group1(kAnd, address, static_cast<std::int32_t>(spec.data.sets - 1), false);
-    code.multiply(address, spec.data_ways * FirstLevel::kPlaceUnit);
-    emit_least_recent(code, kDataCacheInContext, spec.data_ways, address, other, spare);
+    code.multiply(address, spec.data.ways * FirstLevel::kPlaceUnit);
+    emit_least_recent(code, kDataCacheInContext, spec.data.ways, address, other, spare);
     code.with_context(kStore, line, kDataCacheInContext + FirstLevel::kLines, true,
                       static_cast<std::uint8_t>(address));
     code.load_context(spare, kSavedRegisters + 2 * kWord);
@@ -200,8 +200,8 @@ void emit_first_level_fetch_miss_stub(Assembler& code, const trace::Spec& spec) 
     code.with_memory(kLoad, kLine, at(RSP, kNumber), false);
     code.registers(kStore, kPlace, kLine, false);
     code.group1(kAnd, kPlace, static_cast<std::int32_t>(spec.fetch.sets - 1), false);
-    code.multiply(kPlace, spec.fetch_ways * FirstLevel::kPlaceUnit);
-    emit_least_recent(code, kCodeCacheInContext, spec.fetch_ways, kPlace, kLeast, kOther);
+    code.multiply(kPlace, spec.fetch.ways * FirstLevel::kPlaceUnit);
+    emit_least_recent(code, kCodeCacheInContext, spec.fetch.ways, kPlace, kLeast, kOther);
     code.with_context(kLoad, kOther, kCodeCacheInContext + FirstLevel::kLines, true, kPlace);
     code.registers(0x31, kLeast, kLeast, false);  // xor
     code.store_context_word(kCodePlacesInContext, kLeast, kOther, 2);

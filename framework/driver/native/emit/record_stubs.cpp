@@ -61,7 +61,7 @@ void touch(Assembler& code, std::int32_t set_mask, bool compare) {
 
 // Always records the reference, and before it what was touched of the most recent lines of the sets
 // in which its first and its last byte lie: if these are its own lines, so much the better.
-void emit_footprint_stub(Assembler& code, const trace::LineFilter& filter, unsigned cursor) {
+void emit_footprint_stub(Assembler& code, const trace::Filter& filter, unsigned cursor) {
     const auto at = [](unsigned record, std::int32_t offset) {
         return Address{RDX, kNoGpr, 1, static_cast<std::int32_t>(record) * kRecordBytes + offset};
     };
@@ -92,7 +92,7 @@ void emit_footprint_stub(Assembler& code, const trace::LineFilter& filter, unsig
 
 // Always records the reference, which may be a write that tells something; its lines count as not
 // written then, so that the next write does, too.
-void emit_first_write_stub(Assembler& code, const trace::LineFilter& filter, unsigned cursor) {
+void emit_first_write_stub(Assembler& code, const trace::Filter& filter, unsigned cursor) {
     begin(code, cursor);
     for (const bool last : {false, true}) {
         if (last) {
@@ -112,10 +112,10 @@ void emit_first_write_stub(Assembler& code, const trace::LineFilter& filter, uns
 }  // namespace
 
 void emit_reference_stub(Assembler& code, const trace::Spec& spec, unsigned cursor) {
-    const trace::LineFilter& filter = spec.data;
+    const trace::Filter& filter = spec.data;
     if (filter.sets == 0) return;
-    if (spec.footprints) return emit_footprint_stub(code, filter, cursor);
-    if (spec.first_writes) return emit_first_write_stub(code, filter, cursor);
+    if (spec.data.footprints()) return emit_footprint_stub(code, filter, cursor);
+    if (spec.data.first_writes()) return emit_first_write_stub(code, filter, cursor);
     const auto line = static_cast<std::int32_t>(filter.line_bytes);
     const std::int32_t set_mask = data_set_mask(filter);
     begin(code, cursor);
@@ -203,8 +203,8 @@ void keep_if_new(Assembler& code) {
 // Those of the series' references are recorded that are the first in their line.
 void emit_series_stub(Assembler& code, const trace::Spec& spec, unsigned cursor,
                       std::uint64_t reference_stub) {
-    const trace::LineFilter& filter = spec.data;
-    if (filter.sets == 0 || spec.footprints) return;
+    const trace::Filter& filter = spec.data;
+    if (filter.sets == 0 || spec.data.footprints()) return;
     const auto line = static_cast<std::int32_t>(filter.line_bytes);
     const std::int32_t set_mask = data_set_mask(filter);
     code.store_context(kSaved, RAX);

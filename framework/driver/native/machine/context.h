@@ -34,12 +34,12 @@ inline constexpr std::size_t kIndirectEntries = 65536;  // of each version
 inline constexpr std::uint32_t kFilterSpan = 4096;
 // The part of an address that selects an entry of Context::data_filter. There may be fewer sets
 // than the simulation has: a table of at most a page.
-inline std::int32_t data_set_mask(const trace::LineFilter& filter) {
+inline std::int32_t data_set_mask(const trace::Filter& filter) {
     const std::uint32_t span = std::min(kFilterSpan, filter.sets * filter.line_bytes);
     return static_cast<std::int32_t>(span - std::min(span, filter.line_bytes));
 }
 
-// With Spec::first_writes an entry of the data filter is two words, the most recent line and the
+// With Filter::kFirstWrites an entry of the data filter is two words, the most recent line and the
 // one that was written. Entries are as far apart as lines, 16 bytes at least.
 inline constexpr std::size_t kWrittenInEntry = 8;
 

@@ -24,9 +24,9 @@ class ReferenceRecorder {
           line_(spec.data.line_bytes),
           sets_(spec.data.sets),
           span_(std::min(kFilterSpan, line_ * sets_)),
-          first_level_(spec.data_ways != 0 ? context.first_level : nullptr),
-          footprints_(spec.footprints != 0),
-          first_writes_(spec.first_writes != 0),
+          first_level_(spec.data.ways != 0 ? context.first_level : nullptr),
+          footprints_(spec.data.footprints()),
+          first_writes_(spec.data.first_writes()),
           footprint_site_(first_site - 1),
           context_number_(trace::tells_contexts(spec) ? context.calls.node->number : 0) {}
 

@@ -30,7 +30,7 @@ Context* ThreadTrace::map(TraceTables& tables, std::uint32_t number, std::uint32
     tables_ = &tables;
     buffers_ = buffers;
     const trace::Spec& spec = tables.spec();
-    const bool has_first_level = spec.data_ways != 0 || spec.fetch_ways != 0;
+    const bool has_first_level = spec.data.ways != 0 || spec.fetch.ways != 0;
     unsigned char* page = reserve_outside_arena(
         kContextInPage + (has_first_level ? kContextSpan : kFirstLevelInContext));
     unsigned char* ring = reserve_outside_arena(kBufferStride * buffers);
@@ -51,8 +51,8 @@ bool ThreadTrace::map_first_level(unsigned char* context) const {
     if (!map_part(-1, 0, sizeof(FirstLevel), where)) return false;
     auto* const level = reinterpret_cast<FirstLevel*>(where);
     const trace::Spec& spec = tables_->spec();
-    const FirstLevel::Shape data{spec.data.line_bytes, spec.data.sets, spec.data_ways};
-    const FirstLevel::Shape fetch{spec.fetch.line_bytes, spec.fetch.sets, spec.fetch_ways};
+    const FirstLevel::Shape data{spec.data.line_bytes, spec.data.sets, spec.data.ways};
+    const FirstLevel::Shape fetch{spec.fetch.line_bytes, spec.fetch.sets, spec.fetch.ways};
     const CallState& calls = reinterpret_cast<Context*>(context)->calls;
     level->initialise(data, fetch, context + offsetof(Context, data_filter),
                       static_cast<std::uint64_t>(data_set_mask(spec.data)),
@@ -92,7 +92,7 @@ bool ThreadTrace::map_slot(std::uint32_t number) {
 }
 
 void ThreadTrace::begin(std::uint32_t thread) {
-    if (tables_->spec().footprints) forget_lines();
+    if (tables_->spec().data.footprints()) forget_lines();
     if (call_tree_ != nullptr) call_tree_->begin_thread();
     slot_->thread.store(thread, std::memory_order_release);
 }
@@ -197,7 +197,7 @@ void ThreadTrace::forget_lines() {
 
 // With footprints, what was touched of these lines goes with the buffer, as do the lines.
 void ThreadTrace::forget_recent_lines() {
-    if (tables_->spec().footprints) {
+    if (tables_->spec().data.footprints()) {
         if (const std::uint32_t records = position().record) complete(records);
         return;
     }
@@ -258,7 +258,7 @@ std::uint64_t ThreadTrace::complete(std::uint32_t records) {
         return start;
     }
     std::uint32_t produced = slot_->produced.load(std::memory_order_relaxed);
-    if (tables_->spec().footprints) take_footprints(produced & (buffers_ - 1));
+    if (tables_->spec().data.footprints()) take_footprints(produced & (buffers_ - 1));
     slot_->owner[produced & (buffers_ - 1)].store(slot_->thread.load(std::memory_order_relaxed),
                                                   std::memory_order_relaxed);
     slot_->allocations_at_end[produced & (buffers_ - 1)].store(tables_->allocations(),

@@ -19,8 +19,8 @@ class ThreadTrace {
     bool map_slot(std::uint32_t number);
     // The slot belongs to this thread from now on; it has the number `thread` in the trace.
     void begin(std::uint32_t thread);
-    // Gives the records to the collector that are in the unfinished buffer, and with Spec::runs, of
-    // all references that were left out so far.
+    // Gives the records to the collector that are in the unfinished buffer, and with Filter::kRuns,
+    // of all references that were left out so far.
     void end();
 
     // Appends one record (the cursor must be in memory, not in a register).
@@ -88,7 +88,7 @@ class ThreadTrace {
     std::uint64_t buffer_end() const;
     std::uint64_t complete(std::uint32_t records);
     std::span<trace::Run> runs() const;
-    // With Spec::runs: appends the records of what was left out so far.
+    // With Filter::kRuns: appends the records of what was left out so far.
     void tell_runs();
     void end_runs();
     void take_footprints(std::uint32_t index);

@@ -90,7 +90,7 @@ class TraceTables {
     void begin_comparison(const TableRows& first);
     bool end_comparison(const TableRows& end);
     bool tables_full() const;
-    // With Spec::runs: which of a thread's runs is that of the operand; kMaxRuns if it has none.
+    // With Filter::kRuns: which of a thread's runs is that of the operand; kMaxRuns if it has none.
     std::uint32_t run_of(const RunNumbers::Operand& operand) { return run_numbers_.of(operand); }
     void note_run(std::uint32_t site, std::uint32_t run) {
         if (runs_of_sites_.size() <= site) runs_of_sites_.resize(site + 1, trace::kMaxRuns);

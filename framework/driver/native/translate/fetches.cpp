@@ -88,7 +88,7 @@ void Fetches::check(Assembler& code, unsigned instr, unsigned position, bool fla
     const bool in_short_block = (block.end_pc - block.pc) / line_bytes + 1 < spec_.fetch.sets;
     const Fetch fetch{
         instruction.pc, first, last, site, position, flags_live, !first_in_block && in_short_block};
-    if (spec_.fetch_ways != 0)
+    if (spec_.fetch.ways != 0)
         use_first_level(code, fetch);
     else
         filter(code, fetch);

@@ -7,8 +7,8 @@
 //
 // Without a filter each instruction has a record.
 //
-// With Spec::fetch_ways the cache itself is looked at, and each fetch of a line that is in it notes
-// when that was: see FirstLevel.
+// With ways in Spec::fetch the cache itself is looked at, and each fetch of a line that is in it
+// notes when that was: see FirstLevel.
 #pragma once
 
 #include "framework/driver/native/translate/block_records.h"
@@ -21,9 +21,10 @@ namespace assay::native {
 // simulation with at least that many sets would find it in the most recent way and change nothing.
 //
 //   data_filter[address & set_mask]   address of the line, or anything that no line's address is
-//   behind it (kWrittenInEntry)       with Spec::first_writes: that line if it was written since it
+//   behind it (kWrittenInEntry)       with Filter::kFirstWrites: that line if it was written since
+//   it
 //                                     became the most recent, else 0
-//   footprints[address & set_mask]    with Spec::footprints, in the thread's slot: the bytes of
+//   footprints[address & set_mask]    with Filter::kFootprints, in the thread's slot: the bytes of
 //                                     the line that were touched by what was not recorded
 
 inline constexpr std::size_t kTag = offsetof(Context, data_filter);
@@ -47,7 +48,7 @@ class LineReferences : public DataReferences {
 
     // Groups have references of one kind then.
     bool is_first_write(const Operands& operands) const {
-        return spec_.first_writes != 0 && is_write(first_of(operands.item));
+        return spec_.data.first_writes() && is_write(first_of(operands.item));
     }
     // What tells that the group needs no record.
     std::size_t tag_of(const Operands& operands) const {

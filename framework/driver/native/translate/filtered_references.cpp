@@ -7,7 +7,7 @@ void FilteredReferences::constant_miss(const Operands& operands, std::size_t ent
     cold_.with_thread(kStore, operands.a, entry);
     if (is_first_write(operands))
         cold_.with_thread(kStore, operands.a, entry + kWrittenTag - kTag);
-    else if (spec_.first_writes)
+    else if (spec_.data.first_writes())
         forget_write(entry + kWrittenTag - kTag);
     writer_.record_constant(constant_address(operands), operands.site, operands.a);
     cold_.jump(back);
@@ -23,7 +23,7 @@ void FilteredReferences::computed(Operands& operands) {
     GprMask exclude = address_registers(operands.form);
     if (item.flags_live) exclude |= bit(RAX);
     const bool appends =
-        item.series_count == 0 && !spec_.first_writes && is_often_missed(operands.site);
+        item.series_count == 0 && !spec_.data.first_writes() && is_often_missed(operands.site);
     if (appends) operands.cursor = scratch_.cursor(exclude, item.position);
     operands.a = scratch_.acquire(exclude, item.position);
     operands.b = scratch_.acquire(static_cast<GprMask>(exclude | bit(operands.a)), item.position);
@@ -196,7 +196,7 @@ void FilteredReferences::record_two_lines(const Operands& operands, unsigned cou
 void FilteredReferences::record_miss(const Operands& operands, bool may_be_misaligned,
                                      std::uint64_t back) {
     const PlannedReference& first = first_of(operands.item);
-    if (records_inline() || spec_.first_writes)
+    if (records_inline() || spec_.data.first_writes())
         return record_miss_inline(operands, may_be_misaligned, back);
     load_operand_address(cold_, operands, first, operands.item.flags_live);
     writer_.call_stub(cache_.miss_stub(operands.a, operands.b, may_be_misaligned ? first.bytes : 1),
@@ -218,7 +218,7 @@ void FilteredReferences::record_miss_inline(const Operands& operands, bool may_b
     cold_.with_context(kStore, a, kTag, true, index);
     if (is_first_write(operands)) {
         cold_.with_context(kStore, a, kWrittenTag, true, index);
-    } else if (spec_.first_writes) {
+    } else if (spec_.data.first_writes()) {
         cold_.with_context(kStoreConstant, 0, kWrittenTag, true, index);
         cold_.u32(0);
     }

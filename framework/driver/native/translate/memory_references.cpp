@@ -69,8 +69,8 @@ void MemoryReferences::place_reference(Placer& placer, unsigned instr, unsigned 
 // which pays for the stack only, since nothing else is referred to like that often.
 bool MemoryReferences::continues_series(const Item& item, const PlannedReference& member) const {
     const unsigned count = item.series_count == 0 ? 1 : item.series_count;
-    if (count != item.reference_count || spec_.data.sets < 2 || spec_.footprints || spec_.runs ||
-        spec_.first_writes)
+    if (count != item.reference_count || spec_.data.sets < 2 || spec_.data.footprints() ||
+        spec_.data.runs() || spec_.data.first_writes())
         return false;
     const PlannedReference* const series = &plan_.references[item.first_reference];
     const std::int64_t step = member.offset - series[count - 1].offset;
@@ -93,7 +93,7 @@ bool MemoryReferences::join(UnitPlan& plan, const PlannedReference& reference,
         return false;
     // Of a group in one line the first is recorded, which must be what the others are.
     const bool writes = form.kind != TRACE_SITE_READ;
-    if (spec_.first_writes && writes != (group_.first.kind != TRACE_SITE_READ)) return false;
+    if (spec_.data.first_writes() && writes != (group_.first.kind != TRACE_SITE_READ)) return false;
     PlannedReference member = reference;
     if (form.base == RSP) member.offset += group_.stack_change;
     Item& item = plan.items[group_.item];
@@ -101,7 +101,7 @@ bool MemoryReferences::join(UnitPlan& plan, const PlannedReference& reference,
     const std::int64_t low = std::min(item.low, member.offset);
     const std::int64_t high = std::max(item.high, member.offset + member.bytes);
     const bool larger = low != item.low || high != item.high;
-    if (larger && spec_.footprints) return false;  // the first may be all that is executed
+    if (larger && spec_.data.footprints()) return false;  // the first may be all that is executed
     const bool series = high - low <= line && continues_series(item, member);
     if (larger && !series &&
         high - low > (group_.constant ? line : std::min(line, kMostBytesOfGroup)))

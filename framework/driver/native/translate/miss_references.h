@@ -1,4 +1,4 @@
-// Finds the references whose filter check fails often; with Spec::runs, those that often begin a
+// Finds the references whose filter check fails often; with Filter::kRuns, those that often begin a
 // new run. The .cpp has two strategies of references.h, too: of misses, and of footprints.
 #pragma once
 
@@ -25,8 +25,8 @@ class MissSampler {
     void find_all(std::uint32_t site);
 
     const TraceTables& trace_;
-    std::vector<std::uint16_t> misses_;  // sampled ones, by site; with Spec::runs by run
-    // With Spec::runs, which needs no block counts for that: what their records stand for.
+    std::vector<std::uint16_t> misses_;  // sampled ones, by site; with Filter::kRuns by run
+    // With Filter::kRuns, which needs no block counts for that: what their records stand for.
     std::vector<std::uint64_t> references_;
     std::vector<std::uint32_t> found_;
 };

@@ -27,7 +27,7 @@ bool DataReferences::is_often_missed(std::uint32_t site) const {
 
 std::uint32_t DataReferences::new_sites(const Item& item) {
     // Right before that of the reference: the stub and Recorder rely on it.
-    if (spec_.footprints)
+    if (spec_.data.footprints())
         writer_.new_site(plan_.references[item.first_reference].instr, 0, TRACE_SITE_FOOTPRINT, 0);
     const std::uint32_t first = writer_.next_site();
     for (unsigned i = 0; i < item.reference_count; ++i) {
@@ -132,10 +132,10 @@ std::unique_ptr<DataReferences> unfiltered_references(UnitWriter& writer) {
 
 std::unique_ptr<DataReferences> data_references(UnitWriter& writer) {
     const trace::Spec& spec = writer.spec;
-    if (spec.runs) return run_references(writer);
+    if (spec.data.runs()) return run_references(writer);
     if (spec.data.sets == 0) return unfiltered_references(writer);
-    if (spec.data_ways != 0) return miss_references(writer);
-    return spec.footprints ? footprint_references(writer) : filtered_references(writer);
+    if (spec.data.ways != 0) return miss_references(writer);
+    return spec.data.footprints() ? footprint_references(writer) : filtered_references(writer);
 }
 
 }  // namespace assay::native

@@ -9,10 +9,11 @@ namespace {
 
 // Of which the table of footprints has to know each.
 bool touches_many_lines(const trace::Spec& spec, const Form& form) {
-    return spec.footprints && std::any_of(form.references, form.references + form.reference_count,
-                                          [&](const MemoryReference& reference) {
-                                              return reference.bytes > spec.data.line_bytes;
-                                          });
+    return spec.data.footprints() &&
+           std::any_of(form.references, form.references + form.reference_count,
+                       [&](const MemoryReference& reference) {
+                           return reference.bytes > spec.data.line_bytes;
+                       });
 }
 
 }  // namespace
@@ -32,7 +33,7 @@ void Specials::emit(const Item& item) {
     const Form& form = *plan_.instructions[item.instr].form;
     const bool bit_string = form.special == Special::kBitString;
     const bool references = spec_.captures & trace::kCaptureReferences;
-    if (spec_.footprints) writer_.new_site(item.instr, 0, TRACE_SITE_FOOTPRINT, 0);
+    if (spec_.data.footprints()) writer_.new_site(item.instr, 0, TRACE_SITE_FOOTPRINT, 0);
     const std::uint32_t first_site = writer_.next_site();
     for (unsigned r = 0; references && r < form.reference_count; ++r)
         writer_.new_site(item.instr, bit_string ? 1 : form.references[r].bytes,

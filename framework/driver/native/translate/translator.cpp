@@ -117,8 +117,8 @@ bool Translator::emit(Unit& unit, const TableRows& rows, TraceTables* trace, con
 
 // Misses of a cache say little of how often the filter before it fails.
 void Translator::adapt(std::span<const trace_record_t> buffer) {
-    if (trace_.spec().data_ways != 0) return;
-    if (!trace_.captures(trace::kCaptureBlockCounts) && !trace_.spec().runs) return;
+    if (trace_.spec().data.ways != 0) return;
+    if (!trace_.captures(trace::kCaptureBlockCounts) && !trace_.spec().data.runs()) return;
     for (const std::uint32_t site : misses_.sample(buffer)) {
         if (!trace_.is_data(site)) continue;
         const Block* const block = find(trace_.block_of(site));

@@ -1,0 +1,258 @@
+#include "framework/trace/captures.h"
+
+#include "assay/trace_file.h"
+#include "framework/support/error.h"
+
+#include <fmt/core.h>
+#include <algorithm>
+#include <array>
+#include <bit>
+
+namespace assay::trace {
+namespace {
+
+void check_line(const char* what, std::uint32_t bytes) {
+    if (!std::has_single_bit(bytes) || bytes < 16 || bytes > 4096)
+        throw Error(fmt::format("{} with lines of {} bytes: not a power of two from 16 to 4096",
+                                what, bytes));
+}
+
+void check_filter(const char* what, const Filter& filter) {
+    if (filter.sets == 0) return;
+    if (!std::has_single_bit(filter.sets))
+        throw Error(fmt::format("{} of {} sets: not a power of two", what, filter.sets));
+    check_line(what, filter.line_bytes);
+}
+
+std::string describe(const Filter& filter) {
+    if (filter.sets == 0) return "";
+    if (filter.ways != 0)
+        return fmt::format(" that miss a cache of {} sets of {} lines of {} bytes", filter.sets,
+                           filter.ways, filter.line_bytes);
+    return fmt::format(", through a filter of {} sets of {}-byte lines", filter.sets,
+                       filter.line_bytes);
+}
+
+// What both want, if both have the capture.
+void combine_filters(Capture capture, Filter& both, const Spec& first, const Spec& second,
+                     const Filter& other) {
+    if (!(second.captures & capture)) return;
+    both = first.captures & capture ? combine(both, other) : other;
+}
+
+// References can be larger than a line, unlike fetches, and are then taken for their first line's
+// bytes. A filter with smaller lines would thus overlook the other lines that they touch.
+void combine_references(Spec& both, const Spec& other) {
+    const bool both_ask = both.captures & other.captures & kCaptureReferences;
+    if (both_ask && both.data.line_bytes != other.data.line_bytes)
+        both.data = {};
+    else
+        combine_filters(kCaptureReferences, both.data, both, other, other.data);
+}
+
+void combine_fetches(Spec& both, const Spec& other) {
+    combine_filters(kCaptureFetches, both.fetch, both, other, other.fetch);
+}
+
+// Code goes through the filter of the data, which must not take it for an operand's run, or for
+// what the first level of data caches holds.
+void combine_code(Spec& both, const Spec& other) {
+    const std::uint32_t a = both.code_line, b = other.code_line;
+    both.code_line = a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
+    both.data.ways = 0;
+    if (both.data.kind == Filter::kRuns) both.data = {};
+}
+
+void check_code(const Spec& spec) {
+    check_line("code", spec.code_line);
+    if (!(spec.captures & kCaptureReferences))
+        throw Error("code without references to data is captured as fetches only");
+}
+
+void combine_intervals(Spec& both, const Spec& other) {
+    const std::uint64_t a = both.interval, b = other.interval;
+    if (a != 0 && b != 0 && a != b)
+        throw Error(
+            fmt::format("two profilers want intervals, of {} and of {} instructions: only one "
+                        "length is possible in a run",
+                        a, b));
+    both.interval = a != 0 ? a : b;
+}
+
+void check_intervals(const Spec& spec) {
+    constexpr std::uint64_t kLongest = std::uint64_t{1} << 62;
+    if (spec.interval > kLongest) throw Error("intervals of 0 or more than 2^62 instructions");
+}
+
+void combine_branches(Spec& both, const Spec& other) {
+    both.branches |= other.branches;
+}
+
+void check_branches(const Spec& spec) {
+    constexpr std::uint32_t kKinds =
+        TRACE_CONDITIONAL_BRANCHES | TRACE_INDIRECT_BRANCHES | TRACE_DIRECT_CALLS | TRACE_RETURNS;
+    if (spec.branches == 0 || spec.branches & ~kKinds)
+        throw Error(fmt::format("branches of kinds {:#x}: not a set of those in trace_vlist.h",
+                                spec.branches));
+}
+
+void combine_predictions(Spec& both, const Spec& other) {
+    const bool both_predict = both.captures & other.captures & kCapturePredictions;
+    if (both_predict && both.predictor != other.predictor)
+        throw Error(
+            "two profilers want predictors of different sizes in the program; run them one after "
+            "the other");
+    if (other.captures & kCapturePredictions) both.predictor = other.predictor;
+}
+
+void check_predictions(const Spec& spec) {
+    const PredictorShape& shape = spec.predictor;
+    if (shape.history_bits > kMaxHistoryBits ||
+        shape.address_bits > kMaxCounterBits - shape.history_bits ||
+        shape.target_bits > kMaxTargetBits)
+        throw Error(fmt::format(
+            "predictions with {} bits of history, {} of addresses and {} for targets: at most {}, "
+            "{} together with those of history, and {}",
+            shape.history_bits, shape.address_bits, shape.target_bits, kMaxHistoryBits,
+            kMaxCounterBits, kMaxTargetBits));
+}
+
+template <typename... Kinds>
+constexpr std::uint32_t sites(Kinds... kinds) {
+    return ((1U << kinds) | ...);
+}
+
+constexpr CaptureRow kRows[] = {
+    {.capture = kCaptureBlockCounts,
+     .description = "block counts",
+     .recorded = TRACE_RECORDED_BLOCKS,
+     .is_recorded = true},
+    {.capture = kCaptureReferences,
+     .description = "data references",
+     .parameters = [](const Spec& spec) { return describe(spec.data); },
+     .combine = combine_references,
+     .check = [](const Spec& spec) { check_filter("references through a filter", spec.data); },
+     .recorded = TRACE_RECORDED_REFERENCES,
+     .is_recorded = true,
+     .sites = sites(TRACE_SITE_READ, TRACE_SITE_WRITE, TRACE_SITE_MODIFY, TRACE_SITE_COUNT)},
+    {.capture = kCaptureFetches,
+     .description = "instruction fetches",
+     .parameters = [](const Spec& spec) { return describe(spec.fetch); },
+     .combine = combine_fetches,
+     .check = [](const Spec& spec) { check_filter("fetches through a filter", spec.fetch); },
+     .recorded = TRACE_RECORDED_BLOCKS},
+    {.capture = kCaptureCode,
+     .description = "instruction fetches among the data references",
+     .combine = combine_code,
+     .check = check_code,
+     .recorded = TRACE_RECORDED_REFERENCES},
+    {.capture = kCaptureCalls,
+     .description = "calls and returns",
+     .recorded = TRACE_RECORDED_CALLS,
+     .is_recorded = true,
+     .sites = sites(TRACE_SITE_CALL, TRACE_SITE_TARGET, TRACE_SITE_RETURN, TRACE_SITE_STACK,
+                    TRACE_SITE_SIGNAL, TRACE_SITE_INTERRUPTED)},
+    {.capture = kCaptureContexts,
+     .description = "block counts by calling context",
+     .recorded = TRACE_RECORDED_CALLS},
+    {.capture = kCaptureValues,
+     .description = "values of instructions",
+     .recorded = TRACE_RECORDED_VALUES | TRACE_RECORDED_LINE_OPERATIONS,
+     .is_recorded = true},
+    {.capture = kCaptureRepeats,
+     .description = "iterations of repeated string instructions",
+     .recorded = TRACE_RECORDED_BLOCKS,
+     .is_recorded = true,
+     .sites = sites(TRACE_SITE_COUNT)},
+    {.capture = kCaptureSystemCalls,
+     .description = "system calls",
+     .parameters = [](const Spec& spec) -> std::string {
+         return spec.captures & kCaptureSystemCallTimes ? ", and how long they take" : "";
+     },
+     .recorded = TRACE_RECORDED_SYSTEM_CALLS,
+     .is_recorded = true,
+     .sites = sites(TRACE_SITE_SYSTEM_CALL, TRACE_SITE_SYSTEM_CALL_RESULT)},
+    {.capture = kCaptureMappings,
+     .description = "sizes of pages",
+     .recorded = TRACE_RECORDED_BLOCKS,
+     .is_recorded = true},
+    {.capture = kCaptureBlocks,
+     .description = "executions of basic blocks",
+     .recorded = TRACE_RECORDED_BLOCKS,
+     .is_recorded = true,
+     .sites = sites(TRACE_SITE_SIGNAL, TRACE_SITE_INTERRUPTED)},
+    {.capture = kCaptureIntervals,
+     .description = "intervals",
+     .parameters =
+         [](const Spec& spec) { return fmt::format(" of {} instructions", spec.interval); },
+     .combine = combine_intervals,
+     .check = check_intervals,
+     .recorded = TRACE_RECORDED_BLOCKS},
+    {.capture = kCaptureBranches,
+     .description = "branches",
+     .combine = combine_branches,
+     .check = check_branches,
+     .recorded = TRACE_RECORDED_BLOCKS},
+    {.capture = kCapturePredictions,
+     .description = "mispredictions",
+     .parameters =
+         [](const Spec& spec) {
+             return fmt::format(", with {} bits of history, {} of addresses, {} for targets",
+                                spec.predictor.history_bits, spec.predictor.address_bits,
+                                spec.predictor.target_bits);
+         },
+     .combine = combine_predictions,
+     .check = check_predictions,
+     .recorded = TRACE_RECORDED_BLOCKS,
+     .sites = sites(TRACE_SITE_COUNT)}};
+
+}  // namespace
+
+std::span<const CaptureRow> capture_rows() {
+    return kRows;
+}
+
+// A filter with lines of L bytes and S sets serves a profiler that asked for (l, s) if it drops
+// nothing that (l, s) would not drop. It drops a reference whose predecessor in its set had the
+// same L-line. With L = l and S <= s (powers of two), that predecessor is in the same s-set, and
+// whatever fell into the s-set since would have fallen into the S-set: (l, s) drops the reference
+// too. With L < l and one set, the predecessor of all had the same l-line: dropped too. With
+// L < l and more sets, references of the same s-set can be in different S-sets: not valid.
+Filter combine(const Filter& a, const Filter& b) {
+    if (a == b) return a;
+    if (a.sets == 0 || b.sets == 0) return {};
+    if (a.kind != b.kind && a.kind != Filter::kRecentLines && b.kind != Filter::kRecentLines)
+        return {};
+    return {.line_bytes = std::min(a.line_bytes, b.line_bytes),
+            .sets = a.line_bytes == b.line_bytes ? std::min(a.sets, b.sets) : 1,
+            .kind = std::max(a.kind, b.kind)};
+}
+
+Spec combine(const Spec& a, const Spec& b) {
+    Spec both = a;
+    for (const CaptureRow& row : kRows)
+        if (row.combine && (a.captures | b.captures) & row.capture) row.combine(both, b);
+    both.captures |= b.captures;
+    both.warm_up = std::max(a.warm_up, b.warm_up);
+    return both;
+}
+
+void check(const Spec& spec) {
+    for (const CaptureRow& row : kRows)
+        if (row.check && spec.captures & row.capture) row.check(spec);
+}
+
+std::uint32_t captures_of_recording(std::uint32_t recorded) {
+    std::uint32_t captures = 0;
+    for (const CaptureRow& row : kRows)
+        if (row.is_recorded && row.recorded & recorded) captures |= row.capture;
+    return captures;
+}
+
+bool passes_on(const Spec& spec, unsigned site_kind) {
+    return std::any_of(std::begin(kRows), std::end(kRows), [&](const CaptureRow& row) {
+        return spec.captures & row.capture && row.sites >> site_kind & 1;
+    });
+}
+
+}  // namespace assay::trace
