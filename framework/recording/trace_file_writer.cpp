@@ -5,12 +5,17 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
+#include <utility>
 
 namespace assay::recording {
+
 namespace {
 
 // Of 1 to 19. The streams are mostly what could not be predicted: higher levels gain little.
@@ -67,6 +72,180 @@ void TraceFileWriter::write(std::span<const std::byte> chunk) {
 
 void TraceFileWriter::append(const trace_chunk_t& header, std::span<const std::byte> content) {
     write(compressor_.chunk(header, content));
+}
+
+namespace {
+
+// A program of one thread makes records at the rate at which three or four threads encode them.
+constexpr std::size_t kUsefulThreads = 8;
+// That wait for each thread: as many as a chunk has, so that each has a chunk to itself.
+constexpr std::size_t kMostWaiting = std::size_t{1} << 21;
+
+}  // namespace
+
+class ChunkWriter::Chunk {
+  public:
+    bool queued = false;  // in waiting_, or a thread works on it
+    bool finished = false, ready = false;
+    std::deque<Copy> parts;                  // that wait
+    std::unique_ptr<RecordEncoder> encoder;  // null: of another kind, `content` is all
+    trace_chunk_t header{};
+    std::vector<std::byte> content;
+    std::vector<std::byte> made;  // to be written
+};
+
+std::size_t ChunkWriter::useful_threads() {
+    cpu_set_t set;
+    const int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return std::clamp<std::size_t>(static_cast<std::size_t>(count), 1, kUsefulThreads);
+}
+
+ChunkWriter::ChunkWriter(TraceFileWriter& file, std::size_t threads)
+    : file_(file), most_threads_(threads), most_waiting_(threads * kMostWaiting) {}
+
+ChunkWriter::~ChunkWriter() {
+    {
+        const std::lock_guard held(mutex_);
+        ends_ = true;
+    }
+    work_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+}
+
+void ChunkWriter::throw_if_failed() const {
+    if (problem_) std::rethrow_exception(problem_);
+}
+
+std::shared_ptr<ChunkWriter::Chunk> ChunkWriter::begin() {
+    const std::lock_guard held(mutex_);
+    throw_if_failed();
+    auto chunk = std::make_shared<Chunk>();
+    if (spare_encoders_.empty()) spare_encoders_.push_back(std::make_unique<RecordEncoder>());
+    chunk->encoder = std::move(spare_encoders_.back());
+    spare_encoders_.pop_back();
+    return chunk;
+}
+
+void ChunkWriter::add(const std::shared_ptr<Chunk>& chunk, const RecordPart& part) {
+    Copy copy{part, {}};
+    std::unique_lock held(mutex_);
+    if (!spare_records_.empty()) {
+        copy.records = std::move(spare_records_.back());
+        spare_records_.pop_back();
+    }
+    held.unlock();
+    copy.records.assign(part.records.begin(), part.records.end());
+    copy.part.records = copy.records;
+    held.lock();
+    progress_.wait(held, [&] { return problem_ || records_waiting_ < most_waiting_; });
+    throw_if_failed();
+    records_waiting_ += copy.records.size();
+    chunk->parts.push_back(std::move(copy));
+    queue(held, chunk);
+}
+
+void ChunkWriter::finish(const std::shared_ptr<Chunk>& chunk, const trace_chunk_t& header) {
+    std::unique_lock held(mutex_);
+    throw_if_failed();
+    chunk->header = header;
+    chunk->finished = true;
+    finished_.push_back(chunk);
+    queue(held, chunk);
+}
+
+void ChunkWriter::append(const trace_chunk_t& header, std::span<const std::byte> content) {
+    auto chunk = std::make_shared<Chunk>();
+    chunk->content.assign(content.begin(), content.end());
+    finish(chunk, header);
+}
+
+void ChunkWriter::drain() {
+    std::unique_lock held(mutex_);
+    progress_.wait(held, [&] { return problem_ || (finished_.empty() && !writing_); });
+    throw_if_failed();
+}
+
+// For a thread. One works on a chunk at a time.
+void ChunkWriter::queue(std::unique_lock<std::mutex>& held, const std::shared_ptr<Chunk>& chunk) {
+    if (std::exchange(chunk->queued, true)) return;
+    waiting_.push_back(chunk);
+    if (idle_ < waiting_.size() && threads_.size() < most_threads_) start_thread();
+    held.unlock();
+    work_.notify_one();
+}
+
+// Those that there are do if the system allows no more.
+void ChunkWriter::start_thread() {
+    try {
+        threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error& e) {
+        if (threads_.empty())
+            throw Error(fmt::format("cannot start a thread to write a trace: {}", e.what()));
+    }
+}
+
+void ChunkWriter::work() {
+    std::unique_lock held(mutex_);
+    try {
+        ChunkCompressor compressor;
+        for (;;) {
+            ++idle_;
+            work_.wait(held, [&] { return ends_ || !waiting_.empty(); });
+            --idle_;
+            if (ends_) return;
+            const std::shared_ptr<Chunk> chunk = std::move(waiting_.front());
+            waiting_.pop_front();
+            work_on(held, *chunk, compressor);
+            write_what_is_ready(held);
+        }
+    } catch (...) {
+        if (!held.owns_lock()) held.lock();
+        if (!problem_) problem_ = std::current_exception();
+        progress_.notify_all();
+    }
+}
+
+void ChunkWriter::work_on(std::unique_lock<std::mutex>& held, Chunk& chunk,
+                          ChunkCompressor& compressor) {
+    while (!chunk.parts.empty()) encode(held, chunk);
+    if (!chunk.finished) {
+        chunk.queued = false;
+        return;
+    }
+    held.unlock();
+    if (chunk.encoder) chunk.content = chunk.encoder->take();
+    chunk.made = compressor.chunk(chunk.header, chunk.content);
+    chunk.content = {};
+    held.lock();
+    if (chunk.encoder) spare_encoders_.push_back(std::move(chunk.encoder));
+    chunk.ready = true;
+}
+
+void ChunkWriter::encode(std::unique_lock<std::mutex>& held, Chunk& chunk) {
+    Copy copy = std::move(chunk.parts.front());
+    chunk.parts.pop_front();
+    held.unlock();
+    const RecordPart& part = copy.part;
+    chunk.encoder->begin_part(part.order, part.records.size(), part.events, part.markers);
+    chunk.encoder->add(part.records, part.table);
+    held.lock();
+    records_waiting_ -= copy.records.size();
+    spare_records_.push_back(std::move(copy.records));
+    progress_.notify_all();
+}
+
+void ChunkWriter::write_what_is_ready(std::unique_lock<std::mutex>& held) {
+    if (writing_) return;  // that thread will see it
+    writing_ = true;
+    while (!finished_.empty() && finished_.front()->ready) {
+        const std::shared_ptr<Chunk> chunk = std::move(finished_.front());
+        finished_.pop_front();
+        held.unlock();
+        file_.write(chunk->made);
+        held.lock();
+    }
+    writing_ = false;
+    progress_.notify_all();
 }
 
 }  // namespace assay::recording

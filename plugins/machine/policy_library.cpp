@@ -1,6 +1,7 @@
-#include "plugins/machine/policy_library.h"
-
+// Policies and prefetchers of the user's own: libraries behind assay/cache_policy.h.
 #include "plugins/machine/machine.h"
+#include "plugins/machine/prefetcher.h"
+#include "plugins/machine/replacement.h"
 
 #include <assay/cache_policy.h>
 

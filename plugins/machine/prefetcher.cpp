@@ -1,7 +1,5 @@
 #include "plugins/machine/prefetcher.h"
 
-#include "plugins/machine/policy_library.h"
-
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -101,4 +101,7 @@ bool sees_hits(const Prefetch& prefetch);
 // Throws std::runtime_error if the library that `prefetch` names is unusable.
 std::unique_ptr<Prefetcher> make_prefetcher(const Prefetch& prefetch, std::uint32_t line_bytes);
 
+// One of the user's own. Throws std::runtime_error, with the library's name, if it is unusable.
+std::unique_ptr<Prefetcher> load_prefetcher(const Prefetch& prefetch, std::uint32_t line_bytes);
+
 }  // namespace machine

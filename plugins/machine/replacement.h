@@ -100,4 +100,12 @@ bool forgets_repetition(const Replacement& replacement);
 std::unique_ptr<Policy> make_policy(const Replacement& replacement, std::uint64_t sets,
                                     std::uint32_t ways);
 
+// Policies and prefetchers of the user's own: libraries behind assay/cache_policy.h.
+
+// The libraries that the machine's caches and TLBs load, each once.
+std::vector<std::string> libraries(const Machine& machine);
+// Throws std::runtime_error, with the library's name, if it is unusable.
+std::unique_ptr<Policy> load_policy(const Replacement& replacement, std::uint64_t sets,
+                                    std::uint32_t ways);
+
 }  // namespace machine

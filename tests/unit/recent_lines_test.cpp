@@ -1,6 +1,6 @@
 // Which references a first cache needs to see.
-#include "plugins/machine/recent_lines.h"
 #include "plugins/machine/coherence.h"
+#include "plugins/machine/needed_records.h"
 
 #include <doctest/doctest.h>
 

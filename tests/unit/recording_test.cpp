@@ -3,7 +3,6 @@
 #include "framework/driver/replay/miss_filter.h"
 #include "framework/driver/replay/parallel_parts.h"
 #include "framework/driver/replay/replay_plan.h"
-#include "framework/recording/chunk_writer.h"
 #include "framework/recording/record_coding.h"
 #include "framework/recording/trace_file_reader.h"
 #include "framework/recording/trace_file_writer.h"

@@ -4,7 +4,6 @@
 #include "framework/support/error.h"
 #include "tools/check_plugin/subject.h"
 #include "tools/check_plugin/synthetic_trace.h"
-#include "tools/check_plugin/table_checks.h"
 #include "tools/check_plugin/trial_run.h"
 #include "tools/check_plugin/trial_trace.h"
 

@@ -30,4 +30,7 @@ void check_option(const Trial& trial, const std::string& name, const std::string
 // Values to try.
 std::span<const std::string_view> values_of_type(unsigned type);
 
+// Whether the names and tables of a profiler keep to the rules.
+void check_tables(const std::string& path, Report& report);
+
 }  // namespace assay::check

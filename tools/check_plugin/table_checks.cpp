@@ -1,4 +1,4 @@
-#include "tools/check_plugin/table_checks.h"
+#include "tools/check_plugin/plugin_checks.h"
 
 #include "framework/events/header.h"
 #include "tools/check_plugin/subject.h"

@@ -4,7 +4,7 @@
 #include "framework/collector/profilers/feed.h"
 #include "framework/collector/profilers/loaded_profiler.h"
 #include "framework/support/log.h"
-#include "framework/trace/high_descriptor.h"
+#include "framework/trace/launch.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>

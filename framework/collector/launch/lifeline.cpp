@@ -3,7 +3,7 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "framework/trace/futex.h"
-#include "framework/trace/high_descriptor.h"
+#include "framework/trace/launch.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>

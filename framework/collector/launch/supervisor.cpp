@@ -5,7 +5,6 @@
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/support/text.h"
-#include "framework/trace/high_descriptor.h"
 #include "framework/trace/launch.h"
 #include "framework/trace/segment_layout.h"
 

@@ -5,8 +5,8 @@
 #include "framework/collector/run/output_files.h"
 #include "framework/collector/run/simulation_points.h"
 #include "framework/collector/trace/trace_reader.h"
-#include "framework/recording/chunk_writer.h"
 #include "framework/recording/trace_content.h"
+#include "framework/recording/trace_file_writer.h"
 
 #include <cstdint>
 #include <deque>

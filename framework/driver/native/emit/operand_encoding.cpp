@@ -1,8 +1,12 @@
 #include "framework/driver/native/emit/operand_encoding.h"
 
+#include "framework/driver/native/emit/assembler.h"
+
+#include <cpuid.h>
 #include <algorithm>
 
 namespace assay::native {
+
 namespace {
 
 constexpr unsigned kExtensions = kBaseExtension | kIndexExtension;
@@ -104,6 +108,15 @@ EncodedOperand encoded_operand(const Instruction& instruction) {
     if (index != RSP || form.special == Special::kGather)
         operand.address.index = static_cast<std::uint8_t>(index);
     return operand;
+}
+
+bool forwards_relative_stores() {
+    static const bool is_amd = [] {
+        unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+        return __get_cpuid(0, &eax, &ebx, &ecx, &edx) && ebx == signature_AMD_ebx &&
+               ecx == signature_AMD_ecx && edx == signature_AMD_edx;
+    }();
+    return is_amd;
 }
 
 }  // namespace assay::native

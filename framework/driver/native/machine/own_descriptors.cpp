@@ -1,6 +1,6 @@
 #include "framework/driver/native/machine/own_descriptors.h"
 
-#include "framework/trace/high_descriptor.h"
+#include "framework/trace/launch.h"
 
 #include <fcntl.h>
 #include <sched.h>

@@ -26,7 +26,6 @@
 #pragma once
 
 #include "framework/driver/native/code_cache/code_cache.h"
-#include "framework/driver/native/trace/block_counts.h"
 #include "framework/driver/native/trace/thread_trace.h"
 
 #include <cstdint>

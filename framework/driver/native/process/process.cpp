@@ -10,8 +10,11 @@
 #include "framework/driver/native/processor/shown_processor.h"
 
 #include <elf.h>
+#include <linux/magic.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <algorithm>
 #include <array>
@@ -22,6 +25,7 @@
 #include <ctime>
 
 namespace assay::native {
+
 namespace {
 
 void note_vdso(std::uint64_t base, MemoryMap& memory, TraceTables& trace) {
@@ -321,6 +325,22 @@ void Process::keep_only(Thread& thread) {
     for (auto& other : threads_)
         if (other.get() != &thread) static_cast<void>(other.release());
     std::erase(threads_, nullptr);
+}
+
+void ShownFiles::add(int descriptor, ProcFile file) {
+    struct statfs system {};
+    struct stat status {};
+    if (fstatfs(descriptor, &system) != 0 || system.f_type != PROC_SUPER_MAGIC) return;
+    if (fstat(descriptor, &status) != 0) return;
+    files_.insert_or_assign({status.st_dev, status.st_ino}, ShownFile{file, {}});
+}
+
+ShownFile* ShownFiles::find(long descriptor) {
+    struct stat status {};
+    // Mostly there are none, and reading costs no more than natively.
+    if (files_.empty() || fstat(static_cast<int>(descriptor), &status) != 0) return nullptr;
+    const auto found = files_.find({status.st_dev, status.st_ino});
+    return found == files_.end() ? nullptr : &found->second;
 }
 
 }  // namespace assay::native

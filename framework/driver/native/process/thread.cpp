@@ -5,7 +5,6 @@
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/process/code_faults.h"
 #include "framework/driver/native/process/process.h"
-#include "framework/driver/native/process/tracer.h"
 #include "framework/driver/native/processor/shown_processor.h"
 
 #include <asm/prctl.h>
@@ -13,13 +12,17 @@
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 namespace assay::native {
+
 namespace {
 
 constexpr std::size_t kHandlerStackBytes = 128 * 1024, kThreadStackBytes = 256 * 1024;
@@ -318,6 +321,50 @@ void Thread::record_stack(std::uint32_t site) {
     if (captures_calls() && site != kNoSite) trace.append(context->gpr[RSP], site);
     if (context->call_tree != nullptr && version() != kPlain)
         context->call_tree->arrive(context->pc, context->gpr[RSP], true);
+}
+
+namespace {
+
+// Of a process, for looking at it; all zeros if there is none.
+struct stat executable_of(long pid) {
+    struct stat status {};
+    const std::string link = "/proc/" + std::to_string(pid) + "/exe";
+    stat(link.c_str(), &status);
+    return status;
+}
+
+}  // namespace
+
+bool runs_in_driver(long pid) {
+    const struct stat own = executable_of(getpid()), other = executable_of(pid);
+    return own.st_ino != 0 && own.st_ino == other.st_ino && own.st_dev == other.st_dev;
+}
+
+bool begin_stop_for_tracer(Thread& thread) {
+    // Its end, too, is one of tracing.
+    if (getppid() != thread.relations.tracer) return thread.relations.tracer = kNoTracer, false;
+    if (!runs_in_driver(thread.relations.tracer) ||
+        syscall(SYS_ptrace, PTRACE_TRACEME, 0, 0, 0) != 0)
+        thread.refuse(
+            "ptrace(PTRACE_TRACEME): a program that runs under assay cannot be traced; "
+            "run the debugger or tracer without assay");
+    return true;
+}
+
+void end_stop_for_tracer(Thread& thread, long result) {
+    if (result == kLetGo) thread.relations.tracer = kNoTracer;
+}
+
+bool stop_for_tracer(Thread& thread) {
+    if (thread.relations.tracer == kNoTracer) return true;
+    Signals::block_sent();
+    if (!begin_stop_for_tracer(thread)) return true;
+    long result = 0;
+    thread.process.schedule.go_away(thread);
+    const bool pending = thread.signals.stop_for_tracer(thread.process.lock, result);
+    thread.process.schedule.come_back(thread);
+    end_stop_for_tracer(thread, result);
+    return pending;
 }
 
 }  // namespace assay::native

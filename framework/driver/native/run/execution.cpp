@@ -4,7 +4,6 @@
 #include "framework/driver/native/processor/shown_processor.h"
 #include "framework/driver/native/run/special_instructions.h"
 #include "framework/driver/native/syscalls/syscalls.h"
-#include "framework/driver/native/syscalls/vsyscall.h"
 
 #include <sys/mman.h>
 #include <array>

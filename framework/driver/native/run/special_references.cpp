@@ -4,7 +4,7 @@
 
 #include "framework/driver/native/machine/saved_state.h"
 #include "framework/driver/native/machine/target_memory.h"
-#include "framework/driver/native/run/repeated_strings.h"
+#include "framework/driver/native/run/special_instructions.h"
 #include "framework/driver/native/translate/values.h"
 
 #include <Zydis/Zydis.h>

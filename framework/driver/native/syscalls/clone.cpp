@@ -1,4 +1,3 @@
-#include "framework/driver/native/syscalls/clone.h"
 
 #include "framework/driver/native/machine/own_descriptors.h"
 #include "framework/driver/native/machine/target_memory.h"

@@ -3,7 +3,6 @@
 #include "framework/driver/native/load/program_file.h"
 #include "framework/driver/native/machine/own_descriptors.h"
 #include "framework/driver/native/machine/target_memory.h"
-#include "framework/driver/native/syscalls/proc_files.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 #include "framework/driver/native/trace/new_image.h"
 #include "framework/trace/command_event.h"

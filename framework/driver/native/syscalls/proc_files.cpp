@@ -1,4 +1,4 @@
-#include "framework/driver/native/syscalls/proc_files.h"
+#include "framework/driver/native/syscalls/syscalls.h"
 
 #include "framework/driver/native/machine/target_memory.h"
 

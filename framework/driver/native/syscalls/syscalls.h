@@ -2,8 +2,11 @@
 #pragma once
 
 #include "framework/driver/native/process/process.h"
+#include "framework/driver/native/process/thread.h"
 
 #include <array>
+#include <cstdint>
+#include <string>
 
 namespace assay::native {
 
@@ -34,8 +37,6 @@ inline bool is_error(long result) {
     return static_cast<unsigned long>(result) > -4096UL;
 }
 
-// clone3.cpp
-long do_clone3(const Call& call);
 // memory_calls.cpp
 long do_look_at_memory(const Call& call);
 long do_lock_all(const Call& call);
@@ -50,6 +51,7 @@ long do_advise(const Call& call);
 long do_attach(const Call& call);
 long do_detach(const Call& call);
 // process_calls.cpp
+long do_clone3(const Call& call);
 long do_arch_prctl(const Call& call);
 long do_prctl(const Call& call);
 long do_seccomp(const Call& call);
@@ -87,5 +89,40 @@ long do_futex(const Call& call);
 long do_newer_futex(const Call& call);
 // With Schedule: what the kernel would do for others at the thread's end.
 void release_futexes(const Thread& thread);
+
+// The vsyscall page: three functions at fixed addresses, which old static programs call.
+
+// Does what the call at `pc` would do, and returns from it. False if there is no such function, or
+// the kernel has no such page.
+bool call_vsyscall(Thread& thread, std::uint64_t pc);
+
+// clone(2) and its relatives: new threads and processes of the target.
+
+// As the system call's arguments. Return what it returns to the target.
+struct CloneArguments {
+    std::uint64_t flags = 0;
+    std::uint64_t stack = 0;
+    std::uint64_t parent_tid = 0;
+    std::uint64_t child_tid = 0;
+    std::uint64_t tls = 0;
+    std::uint64_t pidfd = 0;  // clone3(2) only: clone(2) has it in the place of parent_tid
+};
+long do_clone(Thread& thread, const CloneArguments& arguments);
+// exit(2), of this thread alone.
+void do_exit(Thread& thread, int status);
+
+// The files of /proc that describe the process itself: they tell of the driver what a program
+// expects of itself. The calls that name files see the program's.
+
+// Which file of this process the path names, from `folder` on as openat(2) takes it.
+ProcFile proc_file(int folder, const std::string& path);
+
+// open, creat, openat, openat2.
+long do_open(const Call& call);
+long do_truncate(const Call& call);
+// readlink, readlinkat.
+long do_readlink(const Call& call);
+// stat, access and their relatives: calls that look at what a path names.
+long do_look(const Call& call);
 
 }  // namespace assay::native

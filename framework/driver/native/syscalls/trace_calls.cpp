@@ -12,7 +12,7 @@
 //    registers are in its context, and without the driver's lock, which the tracer will need.
 #include "framework/driver/native/machine/saved_state.h"
 #include "framework/driver/native/machine/target_memory.h"
-#include "framework/driver/native/process/tracer.h"
+#include "framework/driver/native/process/thread.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
 #include <elf.h>

@@ -1,6 +1,5 @@
 #include "framework/driver/native/trace/new_image.h"
 
-#include "framework/trace/high_descriptor.h"
 #include "framework/trace/launch.h"
 
 #include <fcntl.h>

@@ -2,14 +2,12 @@
 // here.
 #pragma once
 
-#include "framework/driver/native/translate/block_increments.h"
-#include "framework/driver/native/translate/block_records.h"
+#include "framework/driver/native/translate/blocks.h"
 #include "framework/driver/native/translate/capture.h"
 #include "framework/driver/native/translate/contexts.h"
 #include "framework/driver/native/translate/control_flow.h"
 #include "framework/driver/native/translate/fetches.h"
 #include "framework/driver/native/translate/memory_references.h"
-#include "framework/driver/native/translate/specials.h"
 #include "framework/driver/native/translate/value_records.h"
 
 #include <optional>

@@ -11,7 +11,7 @@
 // notes when that was: see FirstLevel.
 #pragma once
 
-#include "framework/driver/native/translate/block_records.h"
+#include "framework/driver/native/translate/blocks.h"
 #include "framework/driver/native/translate/references.h"
 
 namespace assay::native {

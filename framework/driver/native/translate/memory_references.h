@@ -53,4 +53,22 @@ class MemoryReferences final : public Capture {
     unsigned next_stretch_ = 0;  // the instruction that it begins with
 };
 
+// Instrumentation of what only the driver can see: instructions whose references their execution
+// tells, such as those of repeated strings, gathers and masked moves. It is entered before them.
+
+class Specials final : public Capture {
+  public:
+    using Capture::Capture;
+
+    static bool wanted(const trace::Spec& spec) {
+        return spec.captures &
+               (trace::kCaptureReferences | trace::kCaptureRepeats | trace::kCapturePredictions);
+    }
+    // True if the driver makes the instruction's references.
+    static bool takes(const trace::Spec& spec, const Form& form);
+
+    void place(Placer& placer, const PlannedBlock& block, unsigned instr) override;
+    void emit(const Item& item) override;
+};
+
 }  // namespace assay::native

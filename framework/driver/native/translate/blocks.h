@@ -1,4 +1,5 @@
-// Instrumentation of blocks: one increment of each block's counter.
+// Instrumentation of blocks: one increment of each block's counter, and a record of each execution
+// for profilers that need their order.
 #pragma once
 
 #include "framework/driver/native/translate/capture.h"
@@ -20,6 +21,16 @@ class BlockIncrements final : public Capture {
   private:
     bool changes_context(const PlannedBlock& block) const;
     void count_in_context(const Item& item);
+};
+
+class BlockRecords final : public Capture {
+  public:
+    using Capture::Capture;
+
+    static bool wanted(const trace::Spec& spec) { return spec.captures & trace::kCaptureBlocks; }
+
+    void place(Placer& placer, const PlannedBlock& block, unsigned instr) override;
+    void emit(const Item& item) override;
 };
 
 }  // namespace assay::native

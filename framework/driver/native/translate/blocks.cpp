@@ -1,4 +1,4 @@
-#include "framework/driver/native/translate/block_increments.h"
+#include "framework/driver/native/translate/blocks.h"
 
 #include "framework/driver/native/translate/contexts.h"
 #include "framework/driver/native/translate/control_flow.h"
@@ -48,6 +48,22 @@ void BlockIncrements::count_in_context(const Item& item) {
     hot_.with_memory(kLoad, count, word);
     hot_.lea(count, Address{static_cast<std::uint8_t>(count), kNoGpr, 1, 1});
     hot_.with_memory(kStore, count, word);
+}
+
+void BlockRecords::place(Placer& placer, const PlannedBlock& block, unsigned instr) {
+    if (instr == block.first) placer.place_before(instr);
+}
+
+// Only moves and lea: flags may be live.
+void BlockRecords::emit(const Item& item) {
+    const auto cursor = static_cast<std::uint8_t>(scratch_.cursor(0, item.position));
+    const std::uint32_t site = writer_.new_site(item.instr, 0, TRACE_SITE_BLOCK, 0);
+    hot_.with_memory(kStoreConstant, 0, Address{cursor, kNoGpr, 1, 0});
+    hot_.u32(0);
+    hot_.with_memory(kStoreConstant, 0, Address{cursor, kNoGpr, 1, sizeof(std::uint64_t)});
+    hot_.u32(site);
+    hot_.prefetch_for_write(Address{cursor, kNoGpr, 1, kPrefetched});
+    hot_.lea(cursor, Address{cursor, kNoGpr, 1, kRecordBytes});
 }
 
 }  // namespace assay::native
