@@ -276,12 +276,18 @@ class Shown(unittest.TestCase):
                          "  " + 24 * " " + "+487 f [and what it calls]")
         self.assertLess(max(map(len, lines)), 100)
 
+    def test_standard_input(self):
+        for view in ("--calls", "--tree"):
+            result = run([ASSAY, "annotate", view, "-"], input=HAND_MADE.read_text())
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertEqual(result.stdout.split("Totals")[1],
+                             run([ASSAY, "annotate", view, HAND_MADE]).stdout.split("Totals")[1])
+
     def test_what_cannot_be_shown(self):
         without = ROOT / "tests" / "unit" / "data" / "cachegrind.out"
         for arguments, message in (
                 (["--calls", without], "without contexts: run with --contexts"),
                 (["--tree", without], "without contexts: run with --contexts"),
-                (["--tree", "-"], "standard input cannot be read twice"),
                 (["--calls", "--diff", HAND_MADE, HAND_MADE], "leave out --diff"),
                 (["--calls", "--mod-funcname=s/a/b/", HAND_MADE], "leave out --mod-funcname")):
             result = run([ASSAY, "annotate", *arguments], input=HAND_MADE.read_text())

@@ -350,8 +350,7 @@ class Reports(unittest.TestCase):
         self.assertIsNone(self.report("--diff", path, path)["groups"])
         self.assertIsNone(self.report(ROOT / "tests" / "unit" / "data" / "cachegrind.out")["groups"])
         result = run([ASSAY, "report", "-o", self.page, "-"], input=path.read_text())
-        self.assertIn("standard input cannot be read twice", result.stderr)
-        self.assertEqual(result.returncode, 125)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def test_malformed_phases(self):
         good = self.write("bb", "T:1:90   \n")

@@ -26,14 +26,11 @@ std::vector<std::uint64_t> totals_of(const MemoryFile& file) {
 }
 
 std::string merged(const MemoryFile& file, int times) {
-    assay::WholeProfile profile;
-    assay::GroupProfile groups;
+    assay::Profile profile(assay::parts::kRows | assay::parts::kGroups);
     for (int i = 0; i < times; ++i) profile.add_file(file.path());
     profile.finish();
-    for (int i = 0; i < times && profile.has_groups(); ++i) groups.add_file(file.path());
-    groups.finish();
     const MemoryFile out;
-    assay::write_events_file(profile, groups, out.path());
+    assay::write_events_file(profile, out.path());
     return out.content();
 }
 

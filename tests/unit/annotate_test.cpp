@@ -3,7 +3,7 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tests/unit/temporary_folder.h"
-#include "tools/profile/whole_profile.h"
+#include "tools/profile/profile.h"
 #include "tools/sources/source_files.h"
 
 #include <doctest/doctest.h>
@@ -466,7 +466,7 @@ TEST_CASE("whole profile: where objects were loaded, unless files say different 
                       "\nfl=#! object 1 /b load=0x10\nfl=a.c\nfn=f\n1 1\n"
                       "summary: 1\n");
     };
-    WholeProfile profile;
+    Profile profile(parts::kRows);
     profile.add_file(file("one", " load=0x400"));
     profile.add_file(file("two", " load=0x500"));
     profile.add_file(file("three", " load=0x400"));
@@ -481,10 +481,10 @@ TEST_CASE("whole profile: different lines take no more than the limit") {
     std::string text = "desc: a\ncmd: a\nevents: Ir\nfl=a.c\nfn=f\n";
     for (int i = 1; i <= 200'000; ++i) text += std::to_string(i) + " 1\n";
     const std::string path = folder.write("out", text + "summary: 200000\n");
-    WholeProfile profile(std::size_t{1} << 20);
+    Profile profile(parts::kRows, std::size_t{1} << 20);
     CHECK_THROWS_WITH_AS(profile.add_file(path), doctest::Contains("more than 1048576 bytes"),
                          Error);
-    WholeProfile all;
+    Profile all(parts::kRows);
     all.add_file(path);
     all.finish();
     CHECK(all.lines().size() == 200'000);

@@ -1,5 +1,5 @@
 // Groups of several events files, added up.
-#include "tools/profile/group_profile.h"
+#include "tools/profile/profile.h"
 
 #include "framework/events/writer.h"
 #include "tests/unit/temporary_folder.h"
@@ -57,23 +57,24 @@ TEST_CASE("groups: those of several files are one if they are of the same") {
     const TemporaryFolder folder;
     write(folder.file("a"), "a", "3");
     write(folder.file("b"), "b", "5");
-    GroupProfile profile;
-    profile.add_file(folder.file("a"));
-    profile.add_file(folder.file("b"));
-    profile.finish();
-    CHECK(profile.totals()[0] == 200);
+    Profile read(parts::kGroups | parts::kContexts);
+    read.add_file(folder.file("a"));
+    read.add_file(folder.file("b"));
+    read.finish();
+    CHECK(read.totals()[0] == 200);
+    const Groups& profile = read.groups();
     CHECK(profile.kinds() == std::vector<std::string>{"object", "type", "member"});
     REQUIRE(profile.groups().size() == 6);
     for (std::size_t variable = 0; variable < 3; ++variable) {
         CHECK(profile.groups()[variable].name == "buffer");
         CHECK(profile.groups()[variable].counts[0] == 2);
     }
-    const GroupProfile::Group& heap = profile.groups()[3];
+    const Groups::Group& heap = profile.groups()[3];
     CHECK(heap.counts[0] == 4);
     CHECK(heap.number("blocks") == 10);
     CHECK(heap.number("peak") == 5);
     CHECK(heap.callers == std::vector<std::string>{"malloc", "main"});
-    const GroupProfile::Group& type = profile.groups()[4];
+    const Groups::Group& type = profile.groups()[4];
     CHECK(type.counts[0] == 4);
     CHECK(type.inner == std::vector<std::uint32_t>{5});
     CHECK(profile.lines(4).empty());

@@ -9,7 +9,7 @@
 #include "tools/annotate/inlined.h"
 #include "tools/annotate/json.h"
 #include "tools/annotate/sources.h"
-#include "tools/profile/function_profile.h"
+#include "tools/profile/profile.h"
 #include "tools/table/table.h"
 
 #include <fmt/core.h>
@@ -49,7 +49,7 @@ class Facts {
     std::vector<std::pair<std::string, std::string>> facts_;
 };
 
-void write_header(const Options& options, const FunctionProfile& profile,
+void write_header(const Options& options, const Profile& profile,
                   const std::vector<std::size_t>& shown, const std::vector<SortColumn>& sort,
                   Output& output) {
     const events::Header& header = profile.header();
@@ -65,7 +65,7 @@ void write_header(const Options& options, const FunctionProfile& profile,
     for (const SortColumn& column : sort) sort_names.push_back(names[column.event]);
 
     Facts facts;
-    for (const auto& [name, text] : profile.descriptions()) facts.add(name, text);
+    for (const auto& [name, text] : profile.heads().descriptions()) facts.add(name, text);
     add_list(facts, "Command", profile.commands());
     if (options.difference) {
         facts.add("Old", options.profiles[0]);
@@ -82,11 +82,11 @@ void write_header(const Options& options, const FunctionProfile& profile,
     facts.add("Sources", options.automatic ? "those of the functions shown" : "only those named");
     output.section("Profile");
     facts.write(output);
-    for (const std::string& difference : profile.differences())
+    for (const std::string& difference : profile.heads().differences())
         output.write(fmt::format("Warning: counts are {} that were made differently: {}\n",
                                  options.difference ? "compared" : "added up",
                                  printable(difference)));
-    if (!profile.differences().empty()) output.write("\n");
+    if (!profile.heads().differences().empty()) output.write("\n");
     for (const std::string& reason : profile.incomplete())
         output.write(
             fmt::format("INCOMPLETE, not the counts of a whole run: {}\n", printable(reason)));
@@ -130,9 +130,8 @@ void write_totals(const Columns& columns, Output& output) {
     output.write("\n");
 }
 
-Details details_of(const SourceChoice& choice, const FunctionProfile& profile,
-                   const Options& options) {
-    Details details{std::vector<bool>(profile.files().size()), options.instructions};
+Details details_of(const SourceChoice& choice, const Profile& profile, const Options& options) {
+    Details details{std::vector<bool>(profile.by_source().files().size()), options.instructions};
     for (const SourceChoice::Source& source : choice.found) details.files[source.file] = true;
     return details;
 }
@@ -144,25 +143,9 @@ std::vector<std::size_t> events_to_show(const Options& options, const std::vecto
     return shown_events(options.show, header);
 }
 
-void check_unchanged(const Options& options, Counts totals, Counts read_again) {
-    if (!std::equal(totals.begin(), totals.end(), read_again.begin(), read_again.end()))
-        throw Error(
-            fmt::format("{} was changed while it was being read", join(options.profiles, ", ")));
-}
-
-// Throws Error if there are none of that kind, or if a file has changed since the totals were read.
-void read_groups(const Options& options, Counts totals, GroupProfile& profile) {
-    FileGroups files(profile, options.files, {options.by}, options.lines || options.json);
-    for (const std::string& path : options.files.paths) {
-        if (FileGroups::is_kind(options.by))
-            files.add_file(path);
-        else
-            profile.add_file(path);
-    }
-    if (FileGroups::is_kind(options.by)) files.check_any();
-    profile.finish();
-    check_unchanged(options, totals, profile.totals());
-    const std::vector<std::string>& kinds = profile.kinds();
+// Throws Error if there are none of the kind.
+void check_groups(const Options& options, const Groups& groups) {
+    const std::vector<std::string>& kinds = groups.kinds();
     if (std::find(kinds.begin(), kinds.end(), options.by) != kinds.end()) return;
     const std::string file = join(options.profiles, ", ");
     if (!kinds.empty())
@@ -177,9 +160,10 @@ void read_groups(const Options& options, Counts totals, GroupProfile& profile) {
 }
 
 // What is not of any group would only take room, and percentages where there are many columns.
-void choose_counted(const Options& options, const GroupProfile& groups, Columns& columns,
+void choose_counted(const Options& options, const Groups& groups, Columns& columns,
                     std::vector<SortColumn>& sort) {
-    const std::vector<std::size_t> counted = GroupTable::counted_events(groups, options.by);
+    const std::vector<std::size_t> counted =
+        GroupTable::counted_events(groups, options.by, columns.totals.size());
     if (counted.empty()) return;
     constexpr std::size_t kMostWithPercentages = 3;
     if (options.show.empty()) columns.shown = counted;
@@ -187,11 +171,8 @@ void choose_counted(const Options& options, const GroupProfile& groups, Columns&
     if (options.sort.empty()) sort = {{counted.front(), options.threshold}};
 }
 
-// Throws Error if there are no contexts, or if a file has changed since the totals were read.
-void read_contexts(const Options& options, Counts totals, WholeProfile& profile) {
-    for (const std::string& path : options.files.paths) profile.add_file(path);
-    profile.finish();
-    check_unchanged(options, totals, profile.totals());
+// Throws Error if there are none.
+void check_contexts(const Options& options, const Profile& profile) {
     if (profile.has_contexts() || (options.calls && !profile.calls().empty())) return;
     const std::string files = join(options.profiles, ", ");
     if (!profile.calls().empty())
@@ -202,34 +183,48 @@ void read_contexts(const Options& options, Counts totals, WholeProfile& profile)
     throw Error(fmt::format("{} was measured without contexts: run with --contexts", files));
 }
 
+unsigned parts_for(const Options& options) {
+    unsigned kept = parts::kFunctions;
+    if (options.by_context()) kept |= parts::kLines | parts::kInstructions | parts::kContexts;
+    if (!options.by.empty()) kept |= parts::kContexts | parts::kGroups;
+    return kept;
+}
+
+void read(const Options& options, Profile& profile) {
+    for (const std::string& path : options.old_files.paths) profile.add_file(path, Side::kOld);
+    const bool by_file = FileGroups::is_kind(options.by);
+    FileGroups files(profile, options.files,
+                     by_file ? std::vector{options.by} : std::vector<std::string>(),
+                     options.lines || options.json);
+    files.add_files();
+    if (by_file) files.check_any();
+    if (options.difference && options.match) profile.match_functions();
+    if (options.without_sources()) profile.finish();
+}
+
 }  // namespace
 
 void annotate(const Options& options, Output& output) {
-    FunctionProfile profile(options.file_names, options.function_names);
+    Profile profile(parts_for(options), options.file_names, options.function_names);
     InlinedCalls inlined(options.file_names, options.function_names);
     profile.pass_on(inlined);
-    for (const std::string& path : options.old_files.paths)
-        profile.add_file(path, FunctionProfile::Sign::kSubtract);
-    for (const std::string& path : options.files.paths) profile.add_file(path);
-    if (options.difference && options.match) profile.match_functions();
+    read(options, profile);
     const events::Header& header = profile.header();
     std::vector<SortColumn> sort = sort_columns(options.sort, options.threshold, header);
     Columns columns = {header, profile.totals(), events_to_show(options, sort, header),
                        options.percentages, options.color};
-    WholeProfile contexts;
-    if (options.by_context()) read_contexts(options, profile.totals(), contexts);
-    GroupProfile groups;
+    std::unique_ptr<CallTable> calls;
+    std::unique_ptr<TreeTable> tree;
+    std::unique_ptr<GroupTable> groups;
+    if (options.by_context()) check_contexts(options, profile);
     if (!options.by.empty()) {
-        read_groups(options, profile.totals(), groups);
-        choose_counted(options, groups, columns, sort);
+        check_groups(options, profile.groups());
+        choose_counted(options, profile.groups(), columns, sort);
+        groups = std::make_unique<GroupTable>(profile.groups(), options.by, columns, sort,
+                                              options.lines);
     }
-    const auto group_table =
-        options.by.empty()
-            ? nullptr
-            : std::make_unique<GroupTable>(groups, options.by, columns, sort, options.lines);
-    const auto calls =
-        options.calls ? std::make_unique<CallTable>(contexts, columns, sort) : nullptr;
-    const auto tree = options.tree ? std::make_unique<TreeTable>(contexts, columns, sort) : nullptr;
+    if (options.calls) calls = std::make_unique<CallTable>(profile, columns, sort);
+    if (options.tree) tree = std::make_unique<TreeTable>(profile, columns, sort);
     const SourceChoice choice = choose_sources(options, profile, files_to_show(profile, sort));
     if (!choice.found.empty()) profile.read_details(details_of(choice, profile, options));
     const Assembly assembly = options.instructions ? assembly_of(profile) : Assembly();
@@ -237,7 +232,7 @@ void annotate(const Options& options, Output& output) {
     if (options.json) {
         Sink sink("");
         write_json(options,
-                   {profile, inlined, choice, assembly, calls.get(), tree.get(), group_table.get()},
+                   {profile, inlined, choice, assembly, calls.get(), tree.get(), groups.get()},
                    columns, sort, sink);
         return sink.finish();
     }
@@ -246,7 +241,7 @@ void annotate(const Options& options, Output& output) {
     write_totals(columns, output);
     if (calls) calls->write(output);
     if (tree) tree->write(output);
-    if (group_table) group_table->write(output);
+    if (groups) groups->write(output);
     if (!options.without_sources()) {
         write_functions(profile, columns, sort, output);
         write_inlined(inlined, profile, columns, sort, output);

@@ -21,7 +21,7 @@ std::string name_text(std::string_view file, std::string_view function) {
 
 }  // namespace
 
-CallTable::CallTable(const WholeProfile& profile, const Columns& columns,
+CallTable::CallTable(const Profile& profile, const Columns& columns,
                      const std::vector<SortColumn>& sort)
     : columns_(columns), sort_(sort) {
     CallGraph graph = call_graph(profile);
@@ -162,7 +162,7 @@ std::string_view entry(const StackTree::Frame& frame) {
 
 }  // namespace
 
-TreeTable::TreeTable(const WholeProfile& profile, const Columns& columns,
+TreeTable::TreeTable(const Profile& profile, const Columns& columns,
                      const std::vector<SortColumn>& sort)
     : columns_(columns), tree_(columns.totals.size(), kMostDepth) {
     tree_.add(profile, 0, counted_by_context(profile, nullptr));

@@ -5,8 +5,8 @@
 
 #include "tools/output/json_writer.h"
 #include "tools/output/output.h"
+#include "tools/profile/profile.h"
 #include "tools/profile/stack_tree.h"
-#include "tools/profile/whole_profile.h"
 #include "tools/table/table.h"
 
 #include <cstddef>
@@ -19,8 +19,7 @@ namespace assay::annotate {
 
 class CallTable {
   public:
-    CallTable(const WholeProfile& profile, const Columns& columns,
-              const std::vector<SortColumn>& sort);
+    CallTable(const Profile& profile, const Columns& columns, const std::vector<SortColumn>& sort);
 
     void write(Output& output) const;
     // Under the key "calls".
@@ -55,8 +54,7 @@ class CallTable {
 
 class TreeTable {
   public:
-    TreeTable(const WholeProfile& profile, const Columns& columns,
-              const std::vector<SortColumn>& sort);
+    TreeTable(const Profile& profile, const Columns& columns, const std::vector<SortColumn>& sort);
 
     void write(Output& output) const;
     // Under the key "tree".

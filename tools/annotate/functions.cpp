@@ -20,22 +20,24 @@ struct Group {
 
 enum class By : std::uint8_t { kFile, kFunction };
 
-std::uint32_t outer(By by, const FunctionProfile& profile, std::size_t function) {
-    return by == By::kFile ? profile.function_file(function) : profile.function_name(function);
+std::uint32_t outer(By by, const Profile& profile, std::size_t function) {
+    return by == By::kFile ? profile.by_source().file(function)
+                           : profile.by_source().name(function);
 }
 
 // Those above the threshold, in no order. Of millions few are: what all have is in one place.
-std::vector<Group> groups_above_threshold(By by, const FunctionProfile& profile,
+std::vector<Group> groups_above_threshold(By by, const Profile& profile,
                                           const std::vector<SortColumn>& sort) {
     const std::size_t columns = profile.totals().size();
-    const std::size_t names = (by == By::kFile ? profile.files() : profile.names()).size();
+    const std::size_t names =
+        (by == By::kFile ? profile.by_source().files() : profile.by_source().names()).size();
     std::vector<std::uint64_t> counts(names * columns);
     std::vector<std::uint32_t> sizes(names), group_of(names);
     std::vector<bool> has_large(names);  // a function that is above the threshold
-    for (std::size_t i = 0; i < profile.function_count(); ++i) {
+    for (std::size_t i = 0; i < profile.by_source().size(); ++i) {
         const std::uint32_t name = outer(by, profile, i);
         ++sizes[name];
-        const Counts row = profile.function_counts(i);
+        const Counts row = profile.by_source().counts(i);
         for (std::size_t e = 0; e < columns; ++e) counts[name * columns + e] += row[e];
         // Those of a difference may cancel.
         if (profile.header().difference &&
@@ -51,18 +53,19 @@ std::vector<Group> groups_above_threshold(By by, const FunctionProfile& profile,
         groups.push_back({name, {sum.begin(), sum.end()}, {}, sizes[name]});
         group_of[name] = static_cast<std::uint32_t>(groups.size());
     }
-    for (std::size_t i = 0; i < profile.function_count(); ++i)
+    for (std::size_t i = 0; i < profile.by_source().size(); ++i)
         if (const std::uint32_t group = group_of[outer(by, profile, i)])
             groups[group - 1].functions.push_back(i);
     return groups;
 }
 
-std::string_view outer_name(By by, const FunctionProfile& profile, const Group& group) {
-    return by == By::kFile ? profile.files()[group.name] : profile.names()[group.name];
+std::string_view outer_name(By by, const Profile& profile, const Group& group) {
+    return by == By::kFile ? profile.by_source().files()[group.name]
+                           : profile.by_source().names()[group.name];
 }
 
 // Those above the threshold, in order.
-std::vector<Group> groups_to_show(By by, const FunctionProfile& profile,
+std::vector<Group> groups_to_show(By by, const Profile& profile,
                                   const std::vector<SortColumn>& sort) {
     std::vector<Group> groups = groups_above_threshold(by, profile, sort);
     std::sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) {
@@ -74,7 +77,7 @@ std::vector<Group> groups_to_show(By by, const FunctionProfile& profile,
 
 class GroupWriter {
   public:
-    GroupWriter(By by, const FunctionProfile& profile, const Columns& columns,
+    GroupWriter(By by, const Profile& profile, const Columns& columns,
                 const std::vector<SortColumn>& sort, Output& output)
         : by_(by), profile_(profile), columns_(columns), sort_(sort), output_(output) {}
 
@@ -86,7 +89,7 @@ class GroupWriter {
             table.fit(group.counts, running);
             if (!group.is_single())
                 for (const std::size_t function : group.functions)
-                    table.fit(profile_.function_counts(function));
+                    table.fit(profile_.by_source().counts(function));
         });
         output_.section(by_ == By::kFile ? "Files and their functions"
                                          : "Functions and their files");
@@ -100,11 +103,11 @@ class GroupWriter {
     void choose_functions(Group& group) const {
         if (group.is_single()) return;
         std::erase_if(group.functions,
-                      [&](std::size_t f) { return !is_shown(profile_.function_counts(f)); });
+                      [&](std::size_t f) { return !is_shown(profile_.by_source().counts(f)); });
         std::sort(group.functions.begin(), group.functions.end(),
                   [&](std::size_t a, std::size_t b) {
-                      return comes_first(profile_.function_counts(a), profile_.function_counts(b),
-                                         sort_, columns_.header)
+                      return comes_first(profile_.by_source().counts(a),
+                                         profile_.by_source().counts(b), sort_, columns_.header)
                           .value_or(inner_name(a) < inner_name(b));
                   });
     }
@@ -132,19 +135,19 @@ class GroupWriter {
         } else {
             output_.write(mark + table.row(group.counts, name + ":", running));
             for (const std::size_t function : group.functions)
-                output_.write("  " + table.row(profile_.function_counts(function),
+                output_.write("  " + table.row(profile_.by_source().counts(function),
                                                "  " + printable(inner_name(function))));
         }
         output_.write("\n");
     }
 
     std::string_view inner_name(std::size_t function) const {
-        return by_ == By::kFile ? profile_.names()[profile_.function_name(function)]
-                                : profile_.files()[profile_.function_file(function)];
+        return by_ == By::kFile ? profile_.by_source().names()[profile_.by_source().name(function)]
+                                : profile_.by_source().files()[profile_.by_source().file(function)];
     }
 
     By by_;
-    const FunctionProfile& profile_;
+    const Profile& profile_;
     const Columns& columns_;
     const std::vector<SortColumn>& sort_;
     Output& output_;
@@ -153,30 +156,30 @@ class GroupWriter {
 
 }  // namespace
 
-std::vector<std::uint32_t> files_to_show(const FunctionProfile& profile,
+std::vector<std::uint32_t> files_to_show(const Profile& profile,
                                          const std::vector<SortColumn>& sort) {
     std::vector<std::uint32_t> files;
     for (const Group& group : groups_to_show(By::kFile, profile, sort)) files.push_back(group.name);
     return files;
 }
 
-std::vector<std::size_t> functions_in_order(const FunctionProfile& profile,
+std::vector<std::size_t> functions_in_order(const Profile& profile,
                                             const std::vector<SortColumn>& sort) {
-    std::vector<std::size_t> functions(profile.function_count());
+    std::vector<std::size_t> functions(profile.by_source().size());
     std::iota(functions.begin(), functions.end(), 0);
     const auto name = [&](std::size_t function) {
-        return std::pair(profile.files()[profile.function_file(function)],
-                         profile.names()[profile.function_name(function)]);
+        return std::pair(profile.by_source().files()[profile.by_source().file(function)],
+                         profile.by_source().names()[profile.by_source().name(function)]);
     };
     std::sort(functions.begin(), functions.end(), [&](std::size_t a, std::size_t b) {
-        return comes_first(profile.function_counts(a), profile.function_counts(b), sort,
+        return comes_first(profile.by_source().counts(a), profile.by_source().counts(b), sort,
                            profile.header())
             .value_or(name(a) < name(b));
     });
     return functions;
 }
 
-void write_functions(const FunctionProfile& profile, const Columns& columns,
+void write_functions(const Profile& profile, const Columns& columns,
                      const std::vector<SortColumn>& sort, Output& output) {
     GroupWriter(By::kFile, profile, columns, sort, output).write();
     GroupWriter(By::kFunction, profile, columns, sort, output).write();

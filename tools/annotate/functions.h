@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tools/output/output.h"
-#include "tools/profile/function_profile.h"
+#include "tools/profile/profile.h"
 #include "tools/table/table.h"
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 namespace assay::annotate {
 
 // The files above the threshold, the most important first.
-std::vector<std::uint32_t> files_to_show(const FunctionProfile& profile,
+std::vector<std::uint32_t> files_to_show(const Profile& profile,
                                          const std::vector<SortColumn>& sort);
 // Indices of functions in that order, all of them.
-std::vector<std::size_t> functions_in_order(const FunctionProfile& profile,
+std::vector<std::size_t> functions_in_order(const Profile& profile,
                                             const std::vector<SortColumn>& sort);
 
 // Files, each with its functions; and functions, each with its files, as those of inlined and
 // template functions are.
-void write_functions(const FunctionProfile& profile, const Columns& columns,
+void write_functions(const Profile& profile, const Columns& columns,
                      const std::vector<SortColumn>& sort, Output& output);
 
 }  // namespace assay::annotate

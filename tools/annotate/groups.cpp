@@ -20,7 +20,7 @@ std::string bytes_text(std::uint64_t bytes) {
 }
 
 // "heap  make (a.c:12), 3 blocks of 24 bytes < main < ..."
-std::string object_text(const GroupProfile::Group& group) {
+std::string object_text(const Groups::Group& group) {
     std::string text = fmt::format("{}  {}", padded(group.attribute("class"), 7), group.name);
     const auto size = group.number("size"), blocks = group.number("blocks"),
                bytes = group.number("bytes");
@@ -39,7 +39,7 @@ std::string object_text(const GroupProfile::Group& group) {
 }
 
 // When its blocks were there, in instructions.
-std::string life_text(const GroupProfile::Group& group) {
+std::string life_text(const Groups::Group& group) {
     const auto blocks = group.number("blocks"), first = group.number("first"),
                lifetimes = group.number("lifetimes"), touched = group.number("touched");
     if (!blocks || *blocks == 0 || !first || !lifetimes || !touched) return "";
@@ -55,7 +55,7 @@ std::string life_text(const GroupProfile::Group& group) {
     return text;
 }
 
-std::string group_text(const GroupProfile::Group& group) {
+std::string group_text(const Groups::Group& group) {
     if (group.kind == "object") return object_text(group);
     if (group.kind == "thread" && group.number("number"))
         return fmt::format("{:3}  {}", *group.number("number"), group.name);
@@ -69,7 +69,7 @@ std::string group_text(const GroupProfile::Group& group) {
     return text;
 }
 
-bool is_laid_out(const std::vector<GroupProfile::Group>& groups,
+bool is_laid_out(const std::vector<Groups::Group>& groups,
                  const std::vector<std::uint32_t>& inner) {
     return !inner.empty() && std::all_of(inner.begin(), inner.end(), [&](std::uint32_t group) {
         return groups[group].number("offset").has_value();
@@ -78,19 +78,19 @@ bool is_laid_out(const std::vector<GroupProfile::Group>& groups,
 
 }  // namespace
 
-std::vector<std::size_t> GroupTable::counted_events(const GroupProfile& profile,
-                                                    std::string_view kind) {
-    std::vector<std::size_t> events;
-    for (std::size_t event = 0; event < profile.totals().size(); ++event)
+std::vector<std::size_t> GroupTable::counted_events(const Groups& profile, std::string_view kind,
+                                                    std::size_t events) {
+    std::vector<std::size_t> counted;
+    for (std::size_t event = 0; event < events; ++event)
         if (std::any_of(profile.groups().begin(), profile.groups().end(),
-                        [&](const GroupProfile::Group& group) {
+                        [&](const Groups::Group& group) {
                             return group.kind == kind && group.counts[event] != 0;
                         }))
-            events.push_back(event);
-    return events;
+            counted.push_back(event);
+    return counted;
 }
 
-GroupTable::GroupTable(const GroupProfile& profile, std::string_view kind, const Columns& columns,
+GroupTable::GroupTable(const Groups& profile, std::string_view kind, const Columns& columns,
                        const std::vector<SortColumn>& sort, bool lines)
     : profile_(profile),
       kind_(kind),
@@ -98,12 +98,11 @@ GroupTable::GroupTable(const GroupProfile& profile, std::string_view kind, const
       sort_(sort),
       lines_(lines),
       rest_(columns.totals.begin(), columns.totals.end()) {
-    const std::vector<GroupProfile::Group>& groups = profile.groups();
+    const std::vector<Groups::Group>& groups = profile.groups();
     std::vector<std::uint32_t> outer;
     for (std::uint32_t i = 0; i < groups.size(); ++i) {
         if (groups[i].kind != kind) continue;
-        if (groups[i].parent != GroupProfile::kNone && groups[groups[i].parent].kind == kind)
-            continue;
+        if (groups[i].parent != Groups::kNone && groups[groups[i].parent].kind == kind) continue;
         outer.push_back(i);
         for (std::size_t event = 0; event < rest_.size(); ++event)
             rest_[event] -= groups[i].counts[event];
@@ -121,15 +120,15 @@ GroupTable::GroupTable(const GroupProfile& profile, std::string_view kind, const
 }
 
 void GroupTable::add(std::uint32_t number, std::size_t depth) {
-    const GroupProfile::Group& group = profile_.groups()[number];
+    const Groups::Group& group = profile_.groups()[number];
     rows_.push_back({number, depth, group_text(group)});
     add_inner(group, depth + 1);
 }
 
 // By their places if they have such, with what lies between them; else the most important first.
-void GroupTable::add_inner(const GroupProfile::Group& group, std::size_t depth) {
+void GroupTable::add_inner(const Groups::Group& group, std::size_t depth) {
     constexpr std::size_t kMostDepth = 16;
-    const std::vector<GroupProfile::Group>& groups = profile_.groups();
+    const std::vector<Groups::Group>& groups = profile_.groups();
     std::vector<std::uint32_t> inner = group.inner;
     if (depth > kMostDepth) return;
     if (!is_laid_out(groups, inner)) {
@@ -152,7 +151,7 @@ void GroupTable::add_inner(const GroupProfile::Group& group, std::size_t depth) 
         add_gap(end, from, depth);
         if (depth == 1 && from / kCacheLine != 0 &&
             (end == begin || end / kCacheLine != from / kCacheLine || from % kCacheLine == 0))
-            rows_.push_back({GroupProfile::kNone, depth,
+            rows_.push_back({Groups::kNone, depth,
                              fmt::format("---------- line {} ----------", from / kCacheLine)});
         add(each, depth);
         end = std::max(end, from + groups[each].number("size").value_or(0));
@@ -163,20 +162,19 @@ void GroupTable::add_inner(const GroupProfile::Group& group, std::size_t depth) 
 void GroupTable::add_gap(std::uint64_t from, std::uint64_t to, std::size_t depth) {
     if (from < to)
         rows_.push_back(
-            {GroupProfile::kNone, depth, fmt::format("{:5} {:4}  (no counts)", from, to - from)});
+            {Groups::kNone, depth, fmt::format("{:5} {:4}  (no counts)", from, to - from)});
 }
 
 // The most important first.
-std::vector<GroupProfile::Line> GroupTable::lines_of(std::uint32_t group) const {
-    std::vector<GroupProfile::Line> lines = profile_.lines(group);
-    std::stable_sort(
-        lines.begin(), lines.end(), [&](const GroupProfile::Line& a, const GroupProfile::Line& b) {
-            return comes_first(a.counts, b.counts, sort_, columns_.header).value_or(false);
-        });
+std::vector<Groups::Line> GroupTable::lines_of(std::uint32_t group) const {
+    std::vector<Groups::Line> lines = profile_.lines(group);
+    std::stable_sort(lines.begin(), lines.end(), [&](const Groups::Line& a, const Groups::Line& b) {
+        return comes_first(a.counts, b.counts, sort_, columns_.header).value_or(false);
+    });
     return lines;
 }
 
-std::string GroupTable::line_text(const GroupProfile::Line& line) const {
+std::string GroupTable::line_text(const Groups::Line& line) const {
     const std::string_view file = profile_.text(line.file);
     return fmt::format("{}:{} ({})", printable(file.substr(file.rfind('/') + 1)), line.line,
                        printable(profile_.text(line.function)));
@@ -185,7 +183,7 @@ std::string GroupTable::line_text(const GroupProfile::Line& line) const {
 void GroupTable::write(Output& output) const {
     Table table(columns_);
     for (const Row& row : rows_) {
-        if (row.group == GroupProfile::kNone) continue;
+        if (row.group == Groups::kNone) continue;
         table.fit(profile_.groups()[row.group].counts);
     }
     table.fit(rest_);
@@ -193,7 +191,7 @@ void GroupTable::write(Output& output) const {
     output.write(table.heading(kind_));
     for (const Row& row : rows_) {
         const std::string text = std::string(2 * row.depth, ' ') + printable(row.text);
-        if (row.group == GroupProfile::kNone) {
+        if (row.group == Groups::kNone) {
             output.write(table.empty_row(text));
             continue;
         }
@@ -201,7 +199,7 @@ void GroupTable::write(Output& output) const {
         if (!lines_) continue;
         if (const std::string life = life_text(profile_.groups()[row.group]); !life.empty())
             output.write(table.empty_row(std::string(2 * row.depth + 4, ' ') + life));
-        std::vector<GroupProfile::Line> lines = lines_of(row.group);
+        std::vector<Groups::Line> lines = lines_of(row.group);
         const std::string indentation(2 * row.depth + 4, ' ');
         for (std::size_t i = 0; i < std::min(lines.size(), kMostLines); ++i)
             output.write(table.row(lines[i].counts, indentation + line_text(lines[i])));
@@ -216,7 +214,7 @@ void GroupTable::write(Output& output) const {
 }
 
 void GroupTable::write_json(std::uint32_t number, JsonWriter& json) const {
-    const GroupProfile::Group& group = profile_.groups()[number];
+    const Groups::Group& group = profile_.groups()[number];
     json.begin_object();
     json.text("kind", group.kind);
     json.text("name", group.name);
@@ -230,7 +228,7 @@ void GroupTable::write_json(std::uint32_t number, JsonWriter& json) const {
     write_counts(columns_.header, columns_.shown, group.counts, json);
     json.key("lines");
     json.begin_array();
-    for (const GroupProfile::Line& line : lines_of(number)) {
+    for (const Groups::Line& line : lines_of(number)) {
         json.begin_object();
         json.text("file", profile_.text(line.file));
         json.text("function", profile_.text(line.function));

@@ -3,7 +3,7 @@
 
 #include "tools/output/json_writer.h"
 #include "tools/output/output.h"
-#include "tools/profile/group_profile.h"
+#include "tools/profile/groups.h"
 #include "tools/table/table.h"
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace assay::annotate {
 class GroupTable {
   public:
     // `lines`: with those that the counts are of. Throws Error if there are no groups of the kind.
-    GroupTable(const GroupProfile& profile, std::string_view kind, const Columns& columns,
+    GroupTable(const Groups& profile, std::string_view kind, const Columns& columns,
                const std::vector<SortColumn>& sort, bool lines);
 
     void write(Output& output) const;
@@ -25,8 +25,8 @@ class GroupTable {
     void write_json(JsonWriter& json) const;
 
     // Which events have counts of groups of that kind.
-    static std::vector<std::size_t> counted_events(const GroupProfile& profile,
-                                                   std::string_view kind);
+    static std::vector<std::size_t> counted_events(const Groups& profile, std::string_view kind,
+                                                   std::size_t events);
 
   private:
     // A group, or what lies between two in their outer one.
@@ -37,13 +37,13 @@ class GroupTable {
     };
 
     void add(std::uint32_t group, std::size_t depth);
-    void add_inner(const GroupProfile::Group& group, std::size_t depth);
+    void add_inner(const Groups::Group& group, std::size_t depth);
     void add_gap(std::uint64_t from, std::uint64_t to, std::size_t depth);
-    std::vector<GroupProfile::Line> lines_of(std::uint32_t group) const;
-    std::string line_text(const GroupProfile::Line& line) const;
+    std::vector<Groups::Line> lines_of(std::uint32_t group) const;
+    std::string line_text(const Groups::Line& line) const;
     void write_json(std::uint32_t group, JsonWriter& json) const;
 
-    const GroupProfile& profile_;
+    const Groups& profile_;
     const std::string kind_;
     const Columns& columns_;
     const std::vector<SortColumn>& sort_;

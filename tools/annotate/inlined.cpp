@@ -28,7 +28,7 @@ std::string place_text(const InlinedCalls::Place& function, const InlinedCalls::
 
 // Those above the threshold, in order.
 std::vector<InlinedCalls::Row> important(std::vector<InlinedCalls::Row> rows,
-                                         const FunctionProfile& profile,
+                                         const Profile& profile,
                                          const std::vector<SortColumn>& sort) {
     const events::Header& header = profile.header();
     std::erase_if(rows, [&](const InlinedCalls::Row& row) {
@@ -132,7 +132,7 @@ InlinedCalls::Place InlinedCalls::text_of(std::uint64_t place) const {
     return {names_[file], names_[function], line};
 }
 
-std::vector<InlinedCalls::Row> InlinedCalls::calls(const FunctionProfile& profile,
+std::vector<InlinedCalls::Row> InlinedCalls::calls(const Profile& profile,
                                                    const std::vector<SortColumn>& sort) const {
     std::vector<Row> rows;
     for (std::size_t i = 0; i < calls_.size(); ++i)
@@ -141,7 +141,7 @@ std::vector<InlinedCalls::Row> InlinedCalls::calls(const FunctionProfile& profil
     return important(std::move(rows), profile, sort);
 }
 
-std::vector<InlinedCalls::Row> InlinedCalls::callers(const FunctionProfile& profile,
+std::vector<InlinedCalls::Row> InlinedCalls::callers(const Profile& profile,
                                                      const std::vector<SortColumn>& sort) const {
     std::vector<Row> rows;
     for (std::size_t i = 0; i < callers_.size(); ++i)
@@ -150,8 +150,8 @@ std::vector<InlinedCalls::Row> InlinedCalls::callers(const FunctionProfile& prof
     return important(std::move(rows), profile, sort);
 }
 
-void write_inlined(const InlinedCalls& calls, const FunctionProfile& profile,
-                   const Columns& columns, const std::vector<SortColumn>& sort, Output& output) {
+void write_inlined(const InlinedCalls& calls, const Profile& profile, const Columns& columns,
+                   const std::vector<SortColumn>& sort, Output& output) {
     write_table("Functions with what was inlined into them", "file:function",
                 calls.callers(profile, sort), columns, output, [](const InlinedCalls::Row& row) {
                     return printable(row.function.file) + ":" + printable(row.function.function);

@@ -4,7 +4,7 @@
 #include "tools/annotate/functions.h"
 #include "tools/expressions/expressions.h"
 #include "tools/output/output.h"
-#include "tools/profile/function_profile.h"
+#include "tools/profile/profile.h"
 #include "tools/table/table.h"
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace assay::annotate {
 
-// Receives what a FunctionProfile passes on while it reads.
+// Receives what a Profile passes on while it reads.
 class InlinedCalls final : public events::Handler {
   public:
     InlinedCalls(std::vector<Replacement> file_names, std::vector<Replacement> function_names);
@@ -34,12 +34,10 @@ class InlinedCalls final : public events::Handler {
     };
     // Those above the threshold, the most important first: what was inlined, at which call, and
     // what it counts itself there.
-    std::vector<Row> calls(const FunctionProfile& profile,
-                           const std::vector<SortColumn>& sort) const;
+    std::vector<Row> calls(const Profile& profile, const std::vector<SortColumn>& sort) const;
     // Functions that were not inlined, with all that was inlined into them, if anything was. `call`
     // means nothing.
-    std::vector<Row> callers(const FunctionProfile& profile,
-                             const std::vector<SortColumn>& sort) const;
+    std::vector<Row> callers(const Profile& profile, const std::vector<SortColumn>& sort) const;
 
   private:
     using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // file, function, line
@@ -73,7 +71,7 @@ class InlinedCalls final : public events::Handler {
 };
 
 // Nothing if no function above the threshold was inlined.
-void write_inlined(const InlinedCalls& calls, const FunctionProfile& profile,
-                   const Columns& columns, const std::vector<SortColumn>& sort, Output& output);
+void write_inlined(const InlinedCalls& calls, const Profile& profile, const Columns& columns,
+                   const std::vector<SortColumn>& sort, Output& output);
 
 }  // namespace assay::annotate

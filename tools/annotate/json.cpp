@@ -25,8 +25,8 @@ class Document {
         json_.texts("files", options_.profiles);
         json_.texts("commands", profile_.commands());
         json_.texts("incomplete", profile_.incomplete());
-        json_.texts("madeDifferently", profile_.differences());
-        json_.named_texts("descriptions", profile_.descriptions());
+        json_.texts("madeDifferently", profile_.heads().differences());
+        json_.named_texts("descriptions", profile_.heads().descriptions());
         write_event_list(columns_.header, columns_.shown, json_);
         write_derived();
         json_.key("totals");
@@ -64,11 +64,12 @@ class Document {
         json_.key("functions");
         json_.begin_array();
         for (const std::size_t function : functions_in_order(profile_, sort)) {
-            const Counts counts = profile_.function_counts(function);
+            const Counts counts = profile_.by_source().counts(function);
             if (!is_above_threshold(counts, columns_.totals, sort, columns_.header)) continue;
             json_.begin_object();
-            json_.text("file", profile_.files()[profile_.function_file(function)]);
-            json_.text("function", profile_.names()[profile_.function_name(function)]);
+            json_.text("file", profile_.by_source().files()[profile_.by_source().file(function)]);
+            json_.text("function",
+                       profile_.by_source().names()[profile_.by_source().name(function)]);
             json_.key("counts");
             write_row(counts);
             json_.end_object();
@@ -105,13 +106,14 @@ class Document {
     }
 
     void write_sources() {
-        const std::vector<std::vector<SourceLine>> lines = profile_.lines();
-        const std::vector<std::vector<SourceInstruction>> instructions = profile_.instructions();
+        const std::vector<std::vector<SourceLine>> lines = profile_.details().lines();
+        const std::vector<std::vector<SourceInstruction>> instructions =
+            profile_.details().instructions();
         json_.key("sources");
         json_.begin_array();
         for (const SourceChoice::Source& source : content_.choice.found) {
             json_.begin_object();
-            const std::string_view name = profile_.files()[source.file];
+            const std::string_view name = profile_.by_source().files()[source.file];
             json_.text("file", name);
             json_.text("path", source.path.string());
             json_.boolean("newer", !warning_if_newer(name, source.path, options_.profiles).empty());
@@ -126,7 +128,8 @@ class Document {
     void write_names(std::string_view key, const std::vector<std::uint32_t>& files) {
         std::vector<std::string> names;
         names.reserve(files.size());
-        for (const std::uint32_t file : files) names.emplace_back(profile_.files()[file]);
+        for (const std::uint32_t file : files)
+            names.emplace_back(profile_.by_source().files()[file]);
         json_.texts(key, names);
     }
 
@@ -179,7 +182,7 @@ class Document {
 
     const Options& options_;
     const Content& content_;
-    const FunctionProfile& profile_;
+    const Profile& profile_;
     const Columns& columns_;
     JsonWriter json_;
 };

@@ -14,7 +14,7 @@ namespace assay::annotate {
 
 // What has been read.
 struct Content {
-    const FunctionProfile& profile;
+    const Profile& profile;
     const InlinedCalls& inlined;
     const SourceChoice& choice;
     const Assembly& assembly;

@@ -103,10 +103,6 @@ void check_context_options(const Options& options) {
     if (!options.file_names.empty() || !options.function_names.empty())
         throw Error(fmt::format("{} shows names as they are: leave out {}", name,
                                 options.file_names.empty() ? "--mod-funcname" : "--mod-filename"));
-    for (const std::string& profile : options.profiles)
-        if (!events::can_be_read_again(profile))
-            throw Error(fmt::format("{} cannot be read twice, as {} does: write it to a file first",
-                                    profile == "-" ? "standard input" : profile, name));
 }
 
 void add_source_options(CommandLine& line, Arguments& arguments) {

@@ -22,14 +22,14 @@ std::string gap(std::size_t line) {
 
 class SourceWriter {
   public:
-    SourceWriter(const Options& options, const FunctionProfile& profile, const Columns& columns,
+    SourceWriter(const Options& options, const Profile& profile, const Columns& columns,
                  const Assembly& assembly, Output& output)
         : options_(options),
           profile_(profile),
           columns_(columns),
           assembly_(assembly),
           output_(output),
-          instructions_(profile.instructions()),
+          instructions_(profile.details().instructions()),
           known_(columns.totals.size()),
           unknown_(columns.totals.size()),
           unreadable_(columns.totals.size()) {}
@@ -46,7 +46,7 @@ class SourceWriter {
     void write_instructions(const Table& table, std::uint32_t line);
 
     const Options& options_;
-    const FunctionProfile& profile_;
+    const Profile& profile_;
     const Columns& columns_;
     const Assembly& assembly_;
     Output& output_;
@@ -63,7 +63,7 @@ void add_to(std::vector<std::uint64_t>& sum, Counts counts) {
 void SourceWriter::write(std::uint32_t file, const fs::path& path,
                          const std::vector<SourceLine>& lines) {
     file_ = file;
-    const std::string_view name = profile_.files()[file];
+    const std::string_view name = profile_.by_source().files()[file];
     output_.section(path == name ? fmt::format("Source: {}", printable(name))
                                  : fmt::format("Source: {} (found at {})", printable(name),
                                                printable(path.string())));
@@ -72,7 +72,7 @@ void SourceWriter::write(std::uint32_t file, const fs::path& path,
     const std::optional<std::string> content = read_source_or_warn(path);
     if (!content) {
         output_.write("Warning: the file cannot be read.\n\n");
-        add_to(unreadable_, profile_.file_counts(file));
+        add_to(unreadable_, profile_.by_source().file_counts(file));
         return;
     }
     const std::vector<std::string_view> text = split_lines(*content);
@@ -149,7 +149,7 @@ void SourceWriter::write_names(std::string_view title, const std::vector<std::ui
     if (files.empty()) return;
     std::vector<std::string_view> names;
     names.reserve(files.size());
-    for (const std::uint32_t file : files) names.push_back(profile_.files()[file]);
+    for (const std::uint32_t file : files) names.push_back(profile_.by_source().files()[file]);
     std::sort(names.begin(), names.end());
     output_.section(title);
     for (const std::string_view name : names) output_.write(fmt::format("  {}\n", printable(name)));
@@ -160,11 +160,15 @@ void SourceWriter::write_coverage(const SourceChoice& choice) {
     const std::size_t columns = columns_.totals.size();
     std::vector<std::uint64_t> not_found(columns), left_out(columns), ambiguous(columns),
         nowhere(columns);
-    for (const std::uint32_t file : choice.not_found) add_to(not_found, profile_.file_counts(file));
-    for (const std::uint32_t file : choice.left_out) add_to(left_out, profile_.file_counts(file));
-    for (const std::uint32_t file : choice.ambiguous) add_to(ambiguous, profile_.file_counts(file));
-    for (std::uint32_t file = 0; file < profile_.files().size(); ++file)
-        if (is_unknown_file(profile_.files()[file])) add_to(nowhere, profile_.file_counts(file));
+    for (const std::uint32_t file : choice.not_found)
+        add_to(not_found, profile_.by_source().file_counts(file));
+    for (const std::uint32_t file : choice.left_out)
+        add_to(left_out, profile_.by_source().file_counts(file));
+    for (const std::uint32_t file : choice.ambiguous)
+        add_to(ambiguous, profile_.by_source().file_counts(file));
+    for (std::uint32_t file = 0; file < profile_.by_source().files().size(); ++file)
+        if (is_unknown_file(profile_.by_source().files()[file]))
+            add_to(nowhere, profile_.by_source().file_counts(file));
     std::vector<std::uint64_t> others(columns_.totals.begin(), columns_.totals.end());
     for (std::size_t i = 0; i < columns; ++i)
         others[i] -= known_[i] + unknown_[i] + unreadable_[i] + not_found[i] + left_out[i] +
@@ -190,11 +194,11 @@ void SourceWriter::write_coverage(const SourceChoice& choice) {
 }
 
 // Indices of the files that the user means: named exactly so, or ending in that path.
-std::vector<std::uint32_t> files_named(const FunctionProfile& profile, const std::string& name) {
+std::vector<std::uint32_t> files_named(const Profile& profile, const std::string& name) {
     std::vector<std::uint32_t> exact, ending;
-    for (std::uint32_t i = 0; i < profile.files().size(); ++i) {
-        if (profile.files()[i] == name) exact.push_back(i);
-        if (profile.files()[i].ends_with("/" + name)) ending.push_back(i);
+    for (std::uint32_t i = 0; i < profile.by_source().files().size(); ++i) {
+        if (profile.by_source().files()[i] == name) exact.push_back(i);
+        if (profile.by_source().files()[i].ends_with("/" + name)) ending.push_back(i);
     }
     if (exact.empty() && ending.empty())
         throw Error(fmt::format(
@@ -212,14 +216,14 @@ bool same_content(const fs::path& a, const fs::path& b) {
 // Sorts files into the choice.
 class Chooser {
   public:
-    Chooser(const Options& options, const FunctionProfile& profile)
+    Chooser(const Options& options, const Profile& profile)
         : profile_(profile), finder_(options.where, profile.objects()) {}
 
     // Whether the file's source was found.
     bool choose(std::uint32_t file, SourceFinder::By by) {
         std::vector<fs::path> paths;
         bool is_left_out = false;
-        for (const std::string& name : profile_.original_names(file)) {
+        for (const std::string& name : profile_.by_source().original_names(file)) {
             SourceFinder::Source source = finder_.find(name, by);
             is_left_out |= source.status == SourceFinder::Status::kLeftOut;
             if (source.status == SourceFinder::Status::kFound)
@@ -242,18 +246,18 @@ class Chooser {
     SourceChoice choice;
 
   private:
-    const FunctionProfile& profile_;
+    const Profile& profile_;
     SourceFinder finder_;
 };
 
 }  // namespace
 
-SourceChoice choose_sources(const Options& options, const FunctionProfile& profile,
+SourceChoice choose_sources(const Options& options, const Profile& profile,
                             const std::vector<std::uint32_t>& files_shown) {
     Chooser chooser(options, profile);
-    std::vector<bool> chosen(profile.files().size());
+    std::vector<bool> chosen(profile.by_source().files().size());
     const auto is_new = [&](std::uint32_t file) {
-        if (chosen[file] || is_unknown_file(profile.files()[file])) return false;
+        if (chosen[file] || is_unknown_file(profile.by_source().files()[file])) return false;
         chosen[file] = true;
         return true;
     };
@@ -263,18 +267,18 @@ SourceChoice choose_sources(const Options& options, const FunctionProfile& profi
                 throw Error(
                     fmt::format("cannot read source file {}; name its folder with "
                                 "--include",
-                                profile.files()[file]));
+                                profile.by_source().files()[file]));
     if (options.automatic)
         for (const std::uint32_t file : files_shown)
             if (is_new(file)) chooser.choose(file, SourceFinder::By::kProfile);
     return std::move(chooser.choice);
 }
 
-Assembly assembly_of(const FunctionProfile& profile) {
+Assembly assembly_of(const Profile& profile) {
     Assembly assembly;
     const Disassembler disassembler(Syntax::kAtt);
     std::map<std::uint32_t, std::unique_ptr<ObjectCode>> code;
-    for (const std::vector<SourceInstruction>& instructions : profile.instructions())
+    for (const std::vector<SourceInstruction>& instructions : profile.details().instructions())
         for (const SourceInstruction& at : instructions) {
             std::unique_ptr<ObjectCode>& object = code[at.object];
             if (!object) {
@@ -289,9 +293,9 @@ Assembly assembly_of(const FunctionProfile& profile) {
     return assembly;
 }
 
-void write_sources(const Options& options, const FunctionProfile& profile, const Columns& columns,
+void write_sources(const Options& options, const Profile& profile, const Columns& columns,
                    const SourceChoice& choice, const Assembly& assembly, Output& output) {
-    const std::vector<std::vector<SourceLine>> lines = profile.lines();
+    const std::vector<std::vector<SourceLine>> lines = profile.details().lines();
     SourceWriter writer(options, profile, columns, assembly, output);
     for (const SourceChoice::Source& source : choice.found)
         writer.write(source.file, source.path, lines[source.file]);
@@ -305,7 +309,7 @@ void write_sources(const Options& options, const FunctionProfile& profile, const
     if (!choice.found.empty()) writer.write_coverage(choice);
     for (const std::string& problem : assembly.problems)
         output.write(fmt::format("\nWarning: no instructions are shown: {}\n", printable(problem)));
-    if (options.instructions && profile.instruction_count() == 0 && !choice.found.empty())
+    if (options.instructions && profile.details().instruction_count() == 0 && !choice.found.empty())
         output.write(
             "\nWarning: the profile has no counts of instructions there; run the program "
             "with --dump-instr=yes\n");

@@ -3,7 +3,7 @@
 
 #include "tools/annotate/options.h"
 #include "tools/output/output.h"
-#include "tools/profile/function_profile.h"
+#include "tools/profile/profile.h"
 #include "tools/sources/source_files.h"
 #include "tools/table/table.h"
 
@@ -33,7 +33,7 @@ struct SourceChoice {
 
 // The sources that the user named, then the files shown, by their indices. Throws Error if one that
 // the user named has no counts or cannot be read.
-SourceChoice choose_sources(const Options& options, const FunctionProfile& profile,
+SourceChoice choose_sources(const Options& options, const Profile& profile,
                             const std::vector<std::uint32_t>& files_shown);
 
 // The text of the instructions that are shown below source lines.
@@ -45,10 +45,10 @@ struct Assembly {
 };
 
 // Of all instructions that the profile has read details of.
-Assembly assembly_of(const FunctionProfile& profile);
+Assembly assembly_of(const Profile& profile);
 
 // Annotates what was chosen. The profile has read the details.
-void write_sources(const Options& options, const FunctionProfile& profile, const Columns& columns,
+void write_sources(const Options& options, const Profile& profile, const Columns& columns,
                    const SourceChoice& choice, const Assembly& assembly, Output& output);
 
 }  // namespace assay::annotate

@@ -16,17 +16,17 @@ auto place(const Change& change) {
 }
 
 // The number that each function of the profile has in the matching.
-std::vector<std::uint32_t> add_functions(Side side, const FunctionProfile& profile,
+std::vector<std::uint32_t> add_functions(Side side, const Profile& profile,
                                          FunctionMatching& matching) {
-    std::vector<std::uint32_t> numbers(profile.function_count());
+    std::vector<std::uint32_t> numbers(profile.by_source().size());
     for (std::size_t i = 0; i < numbers.size(); ++i)
-        numbers[i] = matching.add(side, profile.files()[profile.function_file(i)],
-                                  profile.names()[profile.function_name(i)]);
+        numbers[i] = matching.add(side, profile.by_source().files()[profile.by_source().file(i)],
+                                  profile.by_source().names()[profile.by_source().name(i)]);
     return numbers;
 }
 
 // Of one profile only. Rows of one place become one.
-std::vector<Change> functions_of(const FunctionProfile& profile, Counts Change::*counts,
+std::vector<Change> functions_of(const Profile& profile, Counts Change::*counts,
                                  const std::vector<std::uint32_t>& numbers, Changes& changes) {
     std::vector<Change> functions(numbers.size(), Change{{}, {}, changes.zeros, changes.zeros});
     for (std::size_t i = 0; i < functions.size(); ++i) {
@@ -34,7 +34,7 @@ std::vector<Change> functions_of(const FunctionProfile& profile, Counts Change::
         functions[i].file = place.file;
         functions[i].function = place.function;
         functions[i].former = changes.functions.former(numbers[i]);
-        functions[i].*counts = profile.function_counts(i);
+        functions[i].*counts = profile.by_source().counts(i);
     }
     std::sort(functions.begin(), functions.end(),
               [](const Change& a, const Change& b) { return place(a) < place(b); });
@@ -58,7 +58,7 @@ std::vector<Change> functions_of(const FunctionProfile& profile, Counts Change::
 
 }  // namespace
 
-Changes changes_of(const FunctionProfile& before, const FunctionProfile& after, bool match) {
+Changes changes_of(const Profile& before, const Profile& after, bool match) {
     Changes changes;
     changes.zeros.resize(before.totals().size());
     const std::vector<std::uint32_t> old_numbers =

@@ -3,7 +3,7 @@
 
 #include "framework/events/header.h"
 #include "tools/profile/function_matching.h"
-#include "tools/profile/function_profile.h"
+#include "tools/profile/profile.h"
 #include "tools/table/table.h"
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct Changes {
     std::deque<std::vector<std::uint64_t>> sums;
 };
 // `match`: functions whose names have changed, too.
-Changes changes_of(const FunctionProfile& before, const FunctionProfile& after, bool match);
+Changes changes_of(const Profile& before, const Profile& after, bool match);
 
 // "+1,234", and "+5.0%", "new", "gone", or "" if nothing changed.
 std::string signed_text(std::int64_t difference);

@@ -3,7 +3,6 @@
 #include "framework/events/file.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
-#include "tools/profile/instruction_profile.h"
 #include "tools/table/table.h"
 
 #include <fmt/core.h>
@@ -19,7 +18,7 @@ std::string_view base_name(std::string_view path) {
     return path.substr(path.rfind('/') + 1);
 }
 
-void check_profile(const FunctionProfile& profile, const std::string& path) {
+void check_profile(const Profile& profile, const std::string& path) {
     if (profile.header().difference)
         throw Error(fmt::format("{} is a difference already; give two profiles", path));
     for (const std::uint64_t total : profile.totals())
@@ -31,23 +30,17 @@ std::string runs_text(std::size_t count) {
     return count == 1 ? "a run" : fmt::format("{} runs", count);
 }
 
-void add(std::vector<std::uint64_t>& sum, Counts counts) {
-    sum.resize(counts.size());
-    for (std::size_t i = 0; i < counts.size(); ++i) sum[i] += counts[i];
-}
-
 }  // namespace
 
 Comparison::Comparison(const Options& options, std::vector<std::string> old_paths,
                        std::vector<std::string> new_paths)
     : old_paths_(std::move(old_paths)),
       new_paths_(std::move(new_paths)),
-      before_(options.file_names, options.function_names),
-      after_(options.file_names, options.function_names),
+      before_(parts::kFunctions, options.file_names, options.function_names),
+      after_(parts::kFunctions, options.file_names, options.function_names),
       breakdown_(options.file_names, options.function_names) {
     choose_events(options);
-    const auto read = [&](Side side, const std::vector<std::string>& paths,
-                          FunctionProfile& profile) {
+    const auto read = [&](Side side, const std::vector<std::string>& paths, Profile& profile) {
         breakdown_.begin(side);
         profile.choose_events(events_);
         profile.pass_on(breakdown_);
@@ -123,8 +116,9 @@ void Comparison::choose_columns(const Options& options) {
 }
 
 std::string_view Comparison::old_file(std::string_view file) {
-    for (std::uint32_t i = 0; i < before_.files().size(); ++i)
-        if (changes_.functions.file(before_.files()[i]) == file) return before_.files()[i];
+    for (std::uint32_t i = 0; i < before_.by_source().files().size(); ++i)
+        if (changes_.functions.file(before_.by_source().files()[i]) == file)
+            return before_.by_source().files()[i];
     return {};
 }
 
@@ -144,7 +138,7 @@ std::vector<const Change*> Comparison::important_stacks(const std::vector<Change
 
 void Comparison::check(const Options& options) {
     // What was cut short counts less than it would have.
-    for (const FunctionProfile* profile : {&before_, &after_})
+    for (const Profile* profile : {&before_, &after_})
         if (!options.limits.empty() && !profile->incomplete().empty())
             throw Error(fmt::format("{}: limits are for the counts of whole runs",
                                     profile->incomplete().front()));
@@ -196,8 +190,8 @@ std::vector<Subject> Comparison::files(const std::string& pattern) {
         }
         if (!matches) continue;
         auto& [before, after] = sums[change.file];
-        add(before, change.before);
-        add(after, change.after);
+        add_counts(before, change.before);
+        add_counts(after, change.after);
     }
     std::vector<Subject> found;
     found.reserve(sums.size());
@@ -216,11 +210,17 @@ std::vector<Subject> Comparison::binaries(const std::string& pattern) {
                 throw Error(fmt::format(
                     "{} cannot be read twice, as binaries are: write it to a file first",
                     path == "-" ? "standard input" : path));
-            const InstructionProfile profile(path, events_);
-            for (const InstructionProfile::Row& row : profile.rows()) {
-                const std::string& object = profile.header().objects[row.object].path;
-                if (glob_matches_path(pattern, object))
-                    add(sums[std::string(base_name(object))], profile.counts(row));
+            Profile profile(parts::kInstructions | parts::kValues);
+            profile.choose_events(events_);
+            profile.add_file(path);
+            profile.finish();
+            profile.check_instructions();
+            for (const Profile::Instruction& at : profile.instructions()) {
+                const std::string& object = profile.objects()[at.object].path;
+                if (!glob_matches_path(pattern, object)) continue;
+                std::vector<std::uint64_t>& sum = sums[std::string(base_name(object))];
+                sum.resize(profile.totals().size());
+                profile.counts().add_to(sum, at.row);
             }
         }
     };
@@ -244,7 +244,7 @@ Counts Comparison::keep(const std::vector<std::uint64_t>& counts) {
 
 std::vector<std::string> Comparison::warnings() const {
     std::vector<std::string> warnings;
-    for (const FunctionProfile* profile : {&before_, &after_})
+    for (const Profile* profile : {&before_, &after_})
         for (const std::string& reason : profile->incomplete())
             warnings.push_back("INCOMPLETE, not the counts of a whole run: " + reason);
     if (!left_out_.empty())
@@ -255,8 +255,8 @@ std::vector<std::string> Comparison::warnings() const {
         warnings.push_back(fmt::format(
             "Warning: {} of OLD {} compared with {} of NEW", runs_text(old_paths_.size()),
             old_paths_.size() == 1 ? "is" : "are", runs_text(new_paths_.size())));
-    const auto& old_ones = before_.descriptions();
-    for (const auto& [name, text] : after_.descriptions()) {
+    const auto& old_ones = before_.heads().descriptions();
+    for (const auto& [name, text] : after_.heads().descriptions()) {
         const auto other =
             std::find_if(old_ones.begin(), old_ones.end(),
                          [&name = name](const auto& each) { return each.first == name; });

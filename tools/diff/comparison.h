@@ -4,7 +4,7 @@
 #include "tools/diff/changes.h"
 #include "tools/diff/diff.h"
 #include "tools/diff/groups.h"
-#include "tools/profile/function_profile.h"
+#include "tools/profile/profile.h"
 
 #include <cstddef>
 #include <map>
@@ -23,10 +23,10 @@ class Comparison {
 
     const std::vector<std::string>& old_paths() const { return old_paths_; }
     const std::vector<std::string>& new_paths() const { return new_paths_; }
-    FunctionProfile& before() { return before_; }
-    FunctionProfile& after() { return after_; }
-    const FunctionProfile& before() const { return before_; }
-    const FunctionProfile& after() const { return after_; }
+    Profile& before() { return before_; }
+    Profile& after() { return after_; }
+    const Profile& before() const { return before_; }
+    const Profile& after() const { return after_; }
     const events::Header& header() const { return before_.header(); }
     Change totals() const { return {"", "", before_.totals(), after_.totals()}; }
 
@@ -65,7 +65,7 @@ class Comparison {
     std::vector<std::string> old_paths_, new_paths_;
     events::EventChoice events_;
     std::vector<std::string> left_out_;  // events that some of the files do not have
-    FunctionProfile before_, after_;
+    Profile before_, after_;
     Breakdown breakdown_;
     Changes changes_;
     GroupChanges groups_;

@@ -3,7 +3,7 @@
 #include "framework/events/file.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
-#include "tools/profile/group_profile.h"
+#include "tools/profile/profile.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -26,15 +26,15 @@ std::string without_line(std::string_view name) {
     return std::string(name.substr(0, colon)) + ")";
 }
 
-std::string name_of(const GroupProfile& profile, std::uint32_t group) {
+std::string name_of(const Groups& profile, std::uint32_t group) {
     std::vector<std::string> names;
-    for (; group != GroupProfile::kNone; group = profile.groups()[group].parent)
+    for (; group != Groups::kNone; group = profile.groups()[group].parent)
         names.push_back(without_line(profile.groups()[group].name));
     std::reverse(names.begin(), names.end());
     return join(names, " > ");
 }
 
-void read(const std::string& kind, std::span<const std::string> paths, GroupProfile& profile) {
+void read(const std::string& kind, std::span<const std::string> paths, Profile& profile) {
     for (const std::string& path : paths) {
         if (!events::can_be_read_again(path))
             throw Error(
@@ -43,7 +43,7 @@ void read(const std::string& kind, std::span<const std::string> paths, GroupProf
         profile.add_file(path);
     }
     profile.finish();
-    const std::vector<std::string>& kinds = profile.kinds();
+    const std::vector<std::string>& kinds = profile.groups().kinds();
     if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) return;
     const std::string hint = kind == "object"                     ? "run with --objects"
                              : kind == "type" || kind == "member" ? "run with --types"
@@ -58,18 +58,19 @@ void read(const std::string& kind, std::span<const std::string> paths, GroupProf
 GroupChanges group_changes(const std::string& kind, const events::EventChoice& choice,
                            std::span<const std::string> old_paths,
                            std::span<const std::string> new_paths) {
-    GroupProfile before, after;
+    constexpr unsigned kKept = parts::kGroups | parts::kContexts;
+    Profile before(kKept), after(kKept);
     before.choose_events(choice);
     after.choose_events(choice);
     read(kind, old_paths, before);
     read(kind, new_paths, after);
     const std::size_t columns = before.totals().size();
     std::map<std::string, std::pair<std::vector<std::uint64_t>, std::vector<std::uint64_t>>> sums;
-    const auto add = [&](const GroupProfile& profile, auto side) {
-        for (std::uint32_t i = 0; i < profile.groups().size(); ++i) {
-            const GroupProfile::Group& group = profile.groups()[i];
+    const auto add = [&](const Groups& groups, auto side) {
+        for (std::uint32_t i = 0; i < groups.groups().size(); ++i) {
+            const Groups::Group& group = groups.groups()[i];
             if (group.kind != kind) continue;
-            auto& both = sums[name_of(profile, i)];
+            auto& both = sums[name_of(groups, i)];
             both.first.resize(columns);
             both.second.resize(columns);
             std::vector<std::uint64_t>& sum = both.*side;
@@ -78,8 +79,8 @@ GroupChanges group_changes(const std::string& kind, const events::EventChoice& c
         }
     };
     using Both = std::pair<std::vector<std::uint64_t>, std::vector<std::uint64_t>>;
-    add(before, &Both::first);
-    add(after, &Both::second);
+    add(before.groups(), &Both::first);
+    add(after.groups(), &Both::second);
     GroupChanges changes;
     for (auto& [name, both] : sums) {
         const std::string& kept = changes.names.emplace_back(name);

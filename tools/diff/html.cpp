@@ -141,10 +141,9 @@ class Sources {
                     events_.push_back(event);
     }
 
-    static std::optional<std::uint32_t> index_of(const FunctionProfile& profile,
-                                                 std::string_view file) {
-        for (std::uint32_t i = 0; i < profile.files().size(); ++i)
-            if (profile.files()[i] == file && file != kUnknownFile) return i;
+    static std::optional<std::uint32_t> index_of(const Profile& profile, std::string_view file) {
+        for (std::uint32_t i = 0; i < profile.by_source().files().size(); ++i)
+            if (profile.by_source().files()[i] == file && file != kUnknownFile) return i;
         return std::nullopt;
     }
 
@@ -167,13 +166,13 @@ class Sources {
     }
 
     // Throws Error if the profile has been changed.
-    void read_counts(FunctionProfile& profile, std::optional<std::uint32_t> File::*number,
+    void read_counts(Profile& profile, std::optional<std::uint32_t> File::*number,
                      Version File::*version) {
-        Details details{std::vector<bool>(profile.files().size()), false};
+        Details details{std::vector<bool>(profile.by_source().files().size()), false};
         for (const File& file : files_)
             if (file.*number) details.files[*(file.*number)] = true;
         profile.read_details(details);
-        const std::vector<std::vector<SourceLine>> lines = profile.lines();
+        const std::vector<std::vector<SourceLine>> lines = profile.details().lines();
         for (File& file : files_) {
             if (!(file.*number)) continue;
             for (const SourceLine& line : lines[*(file.*number)])

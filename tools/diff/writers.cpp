@@ -46,7 +46,7 @@ void write_stacks(const Breakdown& breakdown, events::Writer& writer) {
 }  // namespace
 
 void write_events_file(const Options& options, const Comparison& comparison) {
-    const FunctionProfile &before = comparison.before(), &after = comparison.after();
+    const Profile &before = comparison.before(), &after = comparison.after();
     events::Header header = before.header();
     header.descriptions = {{"Files compared", options.old_path + "; " + options.new_path}};
     header.command = before.header().command + "; " + after.header().command;
@@ -89,7 +89,7 @@ void write_verdicts(const Comparison& comparison, JsonWriter& json) {
 }
 
 void write(const Options& options, const Comparison& comparison, JsonWriter& json) {
-    const FunctionProfile &before = comparison.before(), &after = comparison.after();
+    const Profile &before = comparison.before(), &after = comparison.after();
     const Breakdown& breakdown = comparison.breakdown();
     const events::Header& header = comparison.header();
     const std::vector<std::size_t>& shown = comparison.shown();
@@ -201,7 +201,7 @@ namespace {
 void write_header(const Comparison& comparison, Output& output) {
     output.section("Difference");
     const auto describe = [&](std::string_view name, const std::vector<std::string>& paths,
-                              const FunctionProfile& profile) {
+                              const Profile& profile) {
         output.write(fmt::format("{}  {}  ({})\n", name, printable(join(paths, ", ")),
                                  printable(profile.header().command)));
     };

@@ -63,8 +63,7 @@ class CallgrindDocument {
     void write() {
         write_header();
         find_objects();
-        for (const WholeProfile::Function& function : profile_.functions())
-            write_function(function);
+        for (const Profile::Function& function : profile_.functions()) write_function(function);
         write_functions_without_lines();
         sink_.write("\ntotals:" + numbers(profile_.totals()) + "\n");
     }
@@ -95,7 +94,7 @@ class CallgrindDocument {
         sink_.write(fmt::format("creator: assay {}\n", kVersion));
         for (const std::string& command : profile_.commands())
             sink_.write(fmt::format("cmd: {}\n", events::one_line(command)));
-        for (const auto& [name, value] : profile_.descriptions())
+        for (const auto& [name, value] : profile_.heads().common_descriptions())
             sink_.write(
                 fmt::format("desc: {}: {}\n", events::one_line(name), events::one_line(value)));
         for (const std::string& reason : profile_.incomplete())
@@ -122,9 +121,9 @@ class CallgrindDocument {
     // Which object a function is in: that of its first instruction, or of the calls in it.
     void find_objects() {
         if (!has_instructions_) return;
-        for (const WholeProfile::Function& function : profile_.functions())
+        for (const Profile::Function& function : profile_.functions())
             for (std::uint32_t i = function.first_place; i < function.end_place; ++i)
-                for (const WholeProfile::Instruction& at : profile_.instructions(i))
+                for (const Profile::Instruction& at : profile_.instructions(i))
                     objects_.try_emplace({function.file, function.name}, at.object);
         for (const auto& [site, calls] : calls_)
             if (!site.inlined) objects_.try_emplace(site.caller, site.object);
@@ -158,17 +157,17 @@ class CallgrindDocument {
 
     // --- Own costs
 
-    std::vector<Cost> costs_of(const WholeProfile::Function& function) const {
+    std::vector<Cost> costs_of(const Profile::Function& function) const {
         const std::uint32_t object = object_of({function.file, function.name});
         std::vector<Cost> costs;
         for (std::uint32_t place = function.first_place; place < function.end_place; ++place) {
             const Strings::Id file = profile_.places()[place].file;
             for_each_part(
                 profile_, place,
-                [&](const WholeProfile::Instruction& at, const std::vector<std::uint64_t>& counts) {
+                [&](const Profile::Instruction& at, const std::vector<std::uint64_t>& counts) {
                     costs.push_back({at.object, file, at.line, at.address, counts});
                 },
-                [&](const WholeProfile::Line& line, const std::vector<std::uint64_t>& rest) {
+                [&](const Profile::Line& line, const std::vector<std::uint64_t>& rest) {
                     costs.push_back({object, file, line.line, 0, rest});
                 });
         }
@@ -178,7 +177,7 @@ class CallgrindDocument {
         return costs;
     }
 
-    void write_function(const WholeProfile::Function& function) {
+    void write_function(const Profile::Function& function) {
         const FunctionKey key = {function.file, function.name};
         const std::vector<Cost> costs = costs_of(function);
         bool calls_written = false;
@@ -270,7 +269,7 @@ class CallgrindDocument {
     // Callers none of whose own instructions have counts.
     void write_functions_without_lines() {
         std::set<FunctionKey> written;
-        for (const WholeProfile::Function& function : profile_.functions())
+        for (const Profile::Function& function : profile_.functions())
             written.insert({function.file, function.name});
         for (auto call = calls_.begin(); call != calls_.end();) {
             const FunctionKey caller = call->first.caller;
@@ -282,7 +281,7 @@ class CallgrindDocument {
         }
     }
 
-    const WholeProfile& profile_;
+    const Profile& profile_;
     const std::vector<std::size_t>& events_;
     Sink& sink_;
     bool has_instructions_;

@@ -8,14 +8,14 @@
 namespace assay::exporting {
 
 void write_csv(const Selection& selection, Sink& sink) {
-    const WholeProfile& profile = selection.profile;
+    const Profile& profile = selection.profile;
     std::string row = "file,line,function";
     for (const std::size_t event : selection.events) row += "," + profile.events()[event].name;
     sink.write(row + "\r\n");
     std::vector<std::uint64_t> counts(profile.events().size());
-    for (const WholeProfile::Line& line : profile.lines()) {
+    for (const Profile::Line& line : profile.lines()) {
         profile.counts().read(line.row, counts);
-        const WholeProfile::Place& place = profile.places()[line.place];
+        const Profile::Place& place = profile.places()[line.place];
         row.clear();
         row += csv_field(profile.text(place.file));
         fmt::format_to(std::back_inserter(row), ",{},", line.line);

@@ -128,7 +128,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     return std::move(arguments->options);
 }
 
-std::vector<std::size_t> selected_events(const Options& options, const WholeProfile& profile) {
+std::vector<std::size_t> selected_events(const Options& options, const Profile& profile) {
     std::vector<std::string> names;
     for (const events::Event& event : profile.events()) names.push_back(event.name);
     std::vector<std::size_t> selected;
@@ -152,21 +152,6 @@ std::vector<std::size_t> selected_events(const Options& options, const WholeProf
     return selected;
 }
 
-// Throws Error if a file has changed since the totals were read, or is gone as pipes are.
-void read_groups(std::span<const std::string> paths, Counts totals, GroupProfile& groups) {
-    for (const std::string& path : paths) {
-        if (!events::can_be_read_again(path))
-            throw Error(
-                fmt::format("{} cannot be read twice, as counts by object or type are: "
-                            "write it to a file first",
-                            path == "-" ? "standard input" : path));
-        groups.add_file(path);
-    }
-    groups.finish();
-    if (!std::equal(totals.begin(), totals.end(), groups.totals().begin(), groups.totals().end()))
-        throw Error("a file was changed while it was being read");
-}
-
 void check_output(const Options& options) {
     if (options.format->binary && options.output.empty() && isatty(STDOUT_FILENO) != 0)
         throw Error(fmt::format("--format={} is not for terminals: name a file with -o",
@@ -186,7 +171,8 @@ int export_main(int argc, char** argv) {
     const std::optional<Options> options = parse_options(argc, argv);
     if (!options) return 0;
     check_output(*options);
-    WholeProfile profile, old;
+    const bool with_groups = options->format->write == write_json;
+    Profile profile(with_groups ? parts::kRows | parts::kGroups : parts::kRows), old(parts::kRows);
     std::vector<std::string> names = options->profiles;
     if (options->difference) {
         for (const std::string& path : profile_files({names.front()}).paths) old.add_file(path);
@@ -194,17 +180,12 @@ int export_main(int argc, char** argv) {
         profile.choose_events(events::choice_of(old.events()));
         names.erase(names.begin());
     }
-    const ProfileFiles files = profile_files(names);
-    for (const std::string& path : files.paths) profile.add_file(path);
+    for (const std::string& path : profile_files(names).paths) profile.add_file(path);
     profile.finish();
-    Selection selection = {profile, selected_events(*options, profile)};
-    GroupProfile groups;
-    if (profile.has_groups() && options->format->write == write_json) {
-        read_groups(files.paths, profile.totals(), groups);
-        selection.groups = &groups;
-    }
+    const Selection selection = {profile, selected_events(*options, profile)};
     if (options->difference) profile.check_same_events(old);
-    if (const std::string builds = profile.mixed_builds(); !builds.empty()) log::remark(builds);
+    if (const std::string builds = profile.heads().mixed_builds(); !builds.empty())
+        log::remark(builds);
     constexpr std::array kOfStacks = {write_pprof, write_firefox, write_speedscope, write_folded};
     if (!profile.has_contexts() && !profile.calls().empty() &&
         std::count(kOfStacks.begin(), kOfStacks.end(), options->format->write) != 0)

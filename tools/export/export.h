@@ -3,8 +3,7 @@
 
 #include "tools/command_line/command_line.h"
 #include "tools/output/sink.h"
-#include "tools/profile/group_profile.h"
-#include "tools/profile/whole_profile.h"
+#include "tools/profile/profile.h"
 
 #include <cstddef>
 #include <string>
@@ -23,9 +22,8 @@ std::vector<Option> options();
 
 // What of a profile to write: events by their index, at least one.
 struct Selection {
-    const WholeProfile& profile;
+    const Profile& profile;
     std::vector<std::size_t> events;
-    const GroupProfile* groups = nullptr;  // whose the counts are; null: not known, or not written
 };
 
 void write_callgrind(const Selection& selection, Sink& sink);
@@ -33,7 +31,7 @@ void write_csv(const Selection& selection, Sink& sink);
 void write_firefox(const Selection& selection, Sink& sink);
 void write_folded(const Selection& selection, Sink& sink);
 // Each stack with both counts. The events of both are the same.
-void write_folded_difference(const WholeProfile& old, const Selection& selection, Sink& sink);
+void write_folded_difference(const Profile& old, const Selection& selection, Sink& sink);
 void write_json(const Selection& selection, Sink& sink);
 // Not compressed: the caller does that.
 void write_pprof(const Selection& selection, Sink& sink);

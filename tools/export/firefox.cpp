@@ -39,7 +39,7 @@ struct Thread {
 
 class ThreadBuilder {
   public:
-    ThreadBuilder(const WholeProfile& profile, std::size_t event)
+    ThreadBuilder(const Profile& profile, std::size_t event)
         : profile_(profile), event_(event), counts_(profile.events().size()) {}
 
     Thread build() {
@@ -94,15 +94,15 @@ class ThreadBuilder {
     }
 
     void add_lines() {
-        for (const WholeProfile::Line& line : profile_.lines_by_site()) {
+        for (const Profile::Line& line : profile_.lines_by_site()) {
             profile_.counts().read(line.row, counts_);
             if (counts_[event_] == 0) continue;
             std::uint64_t caller = kNone, depth = 0;
             for (const std::uint32_t i : profile_.sites_to(line.site)) {
-                const WholeProfile::Site& site = profile_.sites()[i];
+                const Profile::Site& site = profile_.sites()[i];
                 caller = source_stack(site.function, site.file, site.line, caller, depth++);
             }
-            const WholeProfile::Place& place = profile_.places()[line.place];
+            const Profile::Place& place = profile_.places()[line.place];
             add_sample(source_stack(place.function, place.file, line.line, caller, depth),
                        counts_[event_]);
         }
@@ -126,7 +126,7 @@ class ThreadBuilder {
         std::vector<std::uint64_t> callers(profile_.contexts().size(), kNone);
         std::vector<std::uint64_t> depths(profile_.contexts().size());  // of inlining
         for (std::uint32_t i = 1; i < profile_.contexts().size(); ++i) {
-            const WholeProfile::Context& context = profile_.contexts()[i];
+            const Profile::Context& context = profile_.contexts()[i];
             if (context.parent != 0) {
                 const std::uint32_t line = profile_.call_line(context);
                 callers[i] = stack(context_function(context.parent), line != 0 ? line : kNone,
@@ -143,7 +143,7 @@ class ThreadBuilder {
             add_sample(stack(function(kOutside, kUnknown), kNone, kNone), rest);
     }
 
-    const WholeProfile& profile_;
+    const Profile& profile_;
     std::size_t event_;
     Thread thread_;
     std::vector<std::uint64_t> counts_;  // scratch
@@ -340,7 +340,7 @@ class FirefoxDocument {
         json_.end_object();
     }
 
-    const WholeProfile& profile_;
+    const Profile& profile_;
     const std::vector<std::size_t>& events_;
     JsonWriter json_;
 };

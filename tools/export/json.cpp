@@ -13,7 +13,7 @@ class JsonDocument {
     JsonDocument(const Selection& selection, Sink& sink)
         : profile_(selection.profile),
           events_(selection.events),
-          groups_(selection.groups),
+          groups_(profile_.groups()),
           json_(sink),
           all_(profile_.events().size()),
           shown_(events_.size()) {}
@@ -50,9 +50,9 @@ class JsonDocument {
     void write_counts(CountStore::Row row);
     void write_counts(Counts counts);
 
-    const WholeProfile& profile_;
+    const Profile& profile_;
     const std::vector<std::size_t>& events_;
-    const GroupProfile* const groups_;
+    const Groups& groups_;
     JsonWriter json_;
     std::vector<std::uint64_t> all_, shown_;  // scratch
 };
@@ -61,7 +61,7 @@ void JsonDocument::write_header() {
     json_.texts("commands", profile_.commands());
     json_.texts("files", profile_.paths());
     json_.texts("incomplete", profile_.incomplete());
-    json_.named_texts("descriptions", profile_.descriptions());
+    json_.named_texts("descriptions", profile_.heads().common_descriptions());
     write_events();
     write_derived();
     json_.key("objects");
@@ -121,7 +121,7 @@ void JsonDocument::write_counts(Counts counts) {
 void JsonDocument::write_functions() {
     json_.key("functions");
     json_.begin_array();
-    for (const WholeProfile::Function& function : profile_.functions()) {
+    for (const Profile::Function& function : profile_.functions()) {
         json_.begin_object();
         json_.text("name", profile_.text(function.name));
         json_.text("file", profile_.text(function.file));
@@ -151,7 +151,7 @@ void JsonDocument::write_lines(std::uint32_t place) {
     auto at = profile_.instructions(place).begin();
     const auto end = profile_.instructions(place).end();
     auto part = profile_.lines_by_site(place).begin();
-    for (const WholeProfile::Line& line : profile_.lines(place)) {
+    for (const Profile::Line& line : profile_.lines(place)) {
         json_.begin_object();
         json_.text("file", profile_.text(profile_.places()[place].file));
         json_.number("line", line.line);
@@ -185,7 +185,7 @@ void JsonDocument::write_lines(std::uint32_t place) {
 void JsonDocument::write_sites() {
     json_.key("sites");
     json_.begin_array();
-    for (const WholeProfile::Site& site : profile_.sites().subspan(1)) {
+    for (const Profile::Site& site : profile_.sites().subspan(1)) {
         json_.begin_object();
         json_.number("parent", site.parent);
         json_.text("file", profile_.text(site.file));
@@ -199,7 +199,7 @@ void JsonDocument::write_sites() {
 void JsonDocument::write_contexts() {
     json_.key("contexts");
     json_.begin_array();
-    for (const WholeProfile::Context& context : profile_.contexts().subspan(1)) {
+    for (const Profile::Context& context : profile_.contexts().subspan(1)) {
         json_.begin_object();
         json_.number("parent", context.parent);
         json_.text("function", profile_.text(context.function));
@@ -222,8 +222,8 @@ void JsonDocument::write_contexts() {
 void JsonDocument::write_values() {
     json_.key("values");
     json_.begin_array();
-    for (const WholeProfile::Values& values : profile_.values()) {
-        const WholeProfile::Place& place = profile_.places()[values.place];
+    for (const Profile::Values& values : profile_.values()) {
+        const Profile::Place& place = profile_.places()[values.place];
         json_.begin_object();
         json_.text("list", values.list.name);
         json_.text("function", profile_.text(place.function));
@@ -250,8 +250,7 @@ void JsonDocument::write_values() {
 void JsonDocument::write_groups() {
     json_.key("groups");
     json_.begin_array();
-    if (groups_)
-        for (std::uint32_t i = 0; i < groups_->groups().size(); ++i) write_group(i);
+    for (std::uint32_t i = 0; i < groups_.groups().size(); ++i) write_group(i);
     json_.end_array();
 }
 
@@ -292,22 +291,22 @@ void JsonDocument::write_series() {
 }
 
 void JsonDocument::write_group(std::uint32_t number) {
-    const GroupProfile::Group& group = groups_->groups()[number];
+    const Groups::Group& group = groups_.groups()[number];
     json_.begin_object();
     json_.text("kind", group.kind);
     json_.text("name", group.name);
-    json_.number("parent", group.parent == GroupProfile::kNone ? 0 : group.parent + 1);
+    json_.number("parent", group.parent == Groups::kNone ? 0 : group.parent + 1);
     json_.named_texts("attributes", group.attributes);
     json_.text("binary", group.binary);
     json_.texts("callers", group.callers);
     write_counts(group.counts);
     json_.key("lines");
     json_.begin_array();
-    for (const GroupProfile::Line& line : groups_->lines(number)) {
+    for (const Groups::Line& line : groups_.lines(number)) {
         json_.begin_object();
-        json_.text("file", groups_->text(line.file));
+        json_.text("file", groups_.text(line.file));
         json_.number("line", line.line);
-        json_.text("function", groups_->text(line.function));
+        json_.text("function", groups_.text(line.function));
         write_counts(Counts(line.counts));
         json_.end_object();
     }

@@ -2,7 +2,7 @@
 // anything twice: an instruction's counts are in its line's, too.
 #pragma once
 
-#include "tools/profile/whole_profile.h"
+#include "tools/profile/profile.h"
 
 #include <algorithm>
 #include <tuple>
@@ -14,12 +14,12 @@ namespace assay::exporting {
 // counts, and behind those of a line `of_rest(line, counts)` with what no instruction accounts for,
 // if there is anything. The counts are valid during the call.
 template <typename OfInstruction, typename OfRest>
-void for_each_part(const WholeProfile& profile, std::uint32_t place,
-                   const OfInstruction& of_instruction, const OfRest& of_rest) {
+void for_each_part(const Profile& profile, std::uint32_t place, const OfInstruction& of_instruction,
+                   const OfRest& of_rest) {
     std::vector<std::uint64_t> counts(profile.events().size()), rest(counts.size());
     auto at = profile.instructions(place).begin();
     const auto end = profile.instructions(place).end();
-    for (const WholeProfile::Line& line : profile.lines_by_site(place)) {
+    for (const Profile::Line& line : profile.lines_by_site(place)) {
         profile.counts().read(line.row, rest);
         for (; at != end && std::tie(at->line, at->site) <= std::tie(line.line, line.site); ++at) {
             profile.counts().read(at->row, counts);

@@ -117,7 +117,7 @@ class PprofDocument {
         }
         number(kDefaultSampleType, text(profile_.events()[events_.front()].name));
         for (const std::string& command : profile_.commands()) number(kComment, text(command));
-        for (const auto& [name, value] : profile_.descriptions())
+        for (const auto& [name, value] : profile_.heads().common_descriptions())
             number(kComment, text(fmt::format("{}: {}", name, value)));
         for (const std::string& reason : profile_.incomplete())
             number(kComment, text("incomplete: " + reason));
@@ -212,12 +212,12 @@ class PprofDocument {
     void write_lines(std::uint32_t place) {
         for_each_part(
             profile_, place,
-            [&](const WholeProfile::Instruction& at, Counts counts) {
+            [&](const Profile::Instruction& at, Counts counts) {
                 const std::uint64_t id =
                     location({std::uint64_t{at.object} + 1, at.address, source_lines(at)});
                 write_sample({&id, 1}, counts, false);
             },
-            [&](const WholeProfile::Line& line, Counts rest) {
+            [&](const Profile::Line& line, Counts rest) {
                 const std::uint64_t id = location({0, 0, source_lines(line)});
                 write_sample({&id, 1}, rest, false);
             });
@@ -226,11 +226,11 @@ class PprofDocument {
     // Of a line or an instruction, and of the calls through which it was inlined.
     template <typename Row>
     std::vector<Frame::Line> source_lines(const Row& row) {
-        const WholeProfile::Place& place = profile_.places()[row.place];
+        const Profile::Place& place = profile_.places()[row.place];
         std::vector<Frame::Line> lines = {
             {function(place.function, profile_.text(place.file)), row.line}};
         for (std::uint32_t i = row.site; i != 0; i = profile_.sites()[i].parent) {
-            const WholeProfile::Site& site = profile_.sites()[i];
+            const Profile::Site& site = profile_.sites()[i];
             lines.push_back({function(site.function, profile_.text(site.file)), site.line});
         }
         return lines;
@@ -257,7 +257,7 @@ class PprofDocument {
                 line = 0;
                 continue;
             }
-            const WholeProfile::Context& entered = profile_.contexts()[path[i]];
+            const Profile::Context& entered = profile_.contexts()[path[i]];
             frame.lines.push_back({context_function(path[i]), line});
             line = profile_.call_line(entered);
             const bool is_cut = i == 0 || path[i - 1] == 0;
@@ -276,7 +276,7 @@ class PprofDocument {
         write_sample({&id, 1}, counts_, true);
     }
 
-    const WholeProfile& profile_;
+    const Profile& profile_;
     const Stacks stacks_;
     const std::vector<std::size_t>& events_;
     Sink& sink_;

@@ -48,7 +48,7 @@ class SpeedscopeDocument {
     void number_frames() {
         frames_of_names_.assign(profile_.strings().size(), 0);
         std::size_t next = kFixedFrames;
-        for (const WholeProfile::Context& context : profile_.contexts().subspan(1)) {
+        for (const Profile::Context& context : profile_.contexts().subspan(1)) {
             std::size_t& frame = frames_of_names_[context.function];
             if (frame != 0) continue;
             frame = next++;
@@ -76,11 +76,11 @@ class SpeedscopeDocument {
                         function ? profile_.text(profile_.functions()[*function].file)
                                  : std::string_view());
         }
-        for (const WholeProfile::Function& function : profile_.functions())
+        for (const Profile::Function& function : profile_.functions())
             write_frame(profile_.text(function.name), profile_.text(function.file));
-        for (const WholeProfile::Site& site : profile_.sites().subspan(1))
+        for (const Profile::Site& site : profile_.sites().subspan(1))
             write_frame(profile_.text(site.function), profile_.text(site.file));
-        for (const WholeProfile::Line& line : profile_.lines()) {
+        for (const Profile::Line& line : profile_.lines()) {
             const std::string_view file = profile_.text(profile_.places()[line.place].file);
             const std::string position = source_position(file, line.line);
             write_frame(position.empty() ? kUnknown : position, file, line.line);
@@ -138,7 +138,7 @@ class SpeedscopeDocument {
     void for_each_line(std::size_t event, const Function& function) {
         std::size_t index = 0, line_index = 0;
         std::vector<std::uint64_t> frames;
-        for (const WholeProfile::Line& line : profile_.lines_by_site()) {
+        for (const Profile::Line& line : profile_.lines_by_site()) {
             while (profile_.lines()[line_index].place != line.place ||
                    profile_.lines()[line_index].line != line.line)
                 ++line_index;
@@ -154,7 +154,7 @@ class SpeedscopeDocument {
         }
     }
 
-    const WholeProfile& profile_;
+    const Profile& profile_;
     const Stacks stacks_;
     const std::vector<std::size_t>& events_;
     JsonWriter json_;

@@ -13,11 +13,11 @@ constexpr std::size_t kHalf = kMostFrames / 2;
 
 }  // namespace
 
-bool is_counted_by_context(const WholeProfile& profile, std::size_t event) {
+bool is_counted_by_context(const Profile& profile, std::size_t event) {
     return profile.context_totals()[event] != 0;
 }
 
-Stacks::Stacks(const WholeProfile& profile)
+Stacks::Stacks(const Profile& profile)
     : profile_(profile), depths_(profile.contexts().size()), last_outer_(depths_.size()) {
     // A context stands behind the one that it was entered from.
     for (std::uint32_t context = 1; context < depths_.size(); ++context) {
@@ -71,7 +71,7 @@ std::string frame_name(std::string_view name) {
     return out;
 }
 
-void write_contexts(const WholeProfile& profile, std::size_t event, Sink& sink) {
+void write_contexts(const Profile& profile, std::size_t event, Sink& sink) {
     const Stacks stacks(profile);
     std::vector<std::uint64_t> counts(profile.events().size());
     for (std::uint32_t context = 1; context < profile.contexts().size(); ++context) {
@@ -89,12 +89,12 @@ void write_contexts(const WholeProfile& profile, std::size_t event, Sink& sink) 
     if (rest != 0) sink.write(fmt::format("{} {}\n", kOutside, rest));
 }
 
-void write_functions(const WholeProfile& profile, std::size_t event, Sink& sink) {
+void write_functions(const Profile& profile, std::size_t event, Sink& sink) {
     std::vector<std::uint64_t> counts(profile.events().size());
-    for (const WholeProfile::Line& line : profile.lines_by_site()) {
+    for (const Profile::Line& line : profile.lines_by_site()) {
         profile.counts().read(line.row, counts);
         if (counts[event] == 0) continue;
-        const WholeProfile::Place& place = profile.places()[line.place];
+        const Profile::Place& place = profile.places()[line.place];
         const std::string position = source_position(profile.text(place.file), line.line);
         std::string stack;
         for (const std::uint32_t site : profile.sites_to(line.site))
@@ -107,8 +107,8 @@ void write_functions(const WholeProfile& profile, std::size_t event, Sink& sink)
 }  // namespace
 
 // By the names of functions, as places move between versions.
-void write_folded_difference(const WholeProfile& old, const Selection& selection, Sink& sink) {
-    const WholeProfile& profile = selection.profile;
+void write_folded_difference(const Profile& old, const Selection& selection, Sink& sink) {
+    const Profile& profile = selection.profile;
     const std::size_t event = selection.events.front();
     const std::size_t columns = profile.events().size();
     const std::vector<bool> by_context = counted_by_context(profile, &old);

@@ -5,8 +5,8 @@
 // if each function had been called by nobody.
 #pragma once
 
+#include "tools/profile/profile.h"
 #include "tools/profile/stack_tree.h"
-#include "tools/profile/whole_profile.h"
 
 #include <cstdint>
 #include <string>
@@ -20,17 +20,17 @@ namespace assay::exporting {
 inline constexpr std::string_view kLeftOut = "[frames left out]";
 inline constexpr std::size_t kMostFrames = 512;
 
-bool is_counted_by_context(const WholeProfile& profile, std::size_t event);
+bool is_counted_by_context(const Profile& profile, std::size_t event);
 
 // The stacks of a profile's contexts.
 class Stacks {
   public:
-    explicit Stacks(const WholeProfile& profile);
+    explicit Stacks(const Profile& profile);
     // The contexts from the outermost to this one; 0 stands for kLeftOut.
     std::vector<std::uint32_t> to(std::uint32_t context) const;
 
   private:
-    const WholeProfile& profile_;
+    const Profile& profile_;
     // By context: how many frames it has; of those with many, the last frame before kLeftOut.
     std::vector<std::uint32_t> depths_, last_outer_;
 };

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 namespace assay::list {
@@ -41,7 +42,43 @@ struct FunctionWriter::Decoders {
     native::Decoder native;
 };
 
-FunctionWriter::FunctionWriter(const Options& options, const InstructionProfile& profile,
+std::vector<std::uint64_t> Row::counts(const Profile& profile) const {
+    std::vector<std::uint64_t> sum(profile.totals().size());
+    for (const Profile::Instruction* part : parts) profile.counts().add_to(sum, part->row);
+    return sum;
+}
+
+Instructions::Instructions(const Profile& profile) {
+    profile.check_instructions();
+    const auto place = [](const auto* at) { return std::pair(at->object, at->address); };
+    for (const Profile::Instruction& at : profile.instructions()) parts_.push_back(&at);
+    for (const Profile::Values& at : profile.values()) values_.push_back(&at);
+    std::stable_sort(parts_.begin(), parts_.end(),
+                     [&](const auto* a, const auto* b) { return place(a) < place(b); });
+    std::stable_sort(values_.begin(), values_.end(), [&](const auto* a, const auto* b) {
+        return std::tuple(place(a), a->list.name) < std::tuple(place(b), b->list.name);
+    });
+    auto part = parts_.cbegin();
+    auto value = values_.cbegin();
+    while (part != parts_.cend() || value != values_.cend()) {
+        const bool is_counted =
+            part != parts_.cend() && (value == values_.cend() || place(*part) <= place(*value));
+        const auto at = is_counted ? place(*part) : place(*value);
+        const std::uint32_t in = is_counted ? (*part)->place : (*value)->place;
+        const auto is_other = [&](const auto* each) { return place(each) != at; };
+        const auto parts_end = std::find_if(part, parts_.cend(), is_other);
+        const auto values_end = std::find_if(value, values_.cend(), is_other);
+        rows_.push_back({at.first,
+                         at.second,
+                         profile.text(profile.places()[in].function),
+                         {part, parts_end},
+                         {value, values_end}});
+        part = parts_end;
+        value = values_end;
+    }
+}
+
+FunctionWriter::FunctionWriter(const Options& options, const Profile& profile,
                                const Columns& columns, ValuePrinter& values,
                                const std::vector<std::unique_ptr<ObjectCode>>& code, Output& output)
     : options_(options),
@@ -59,11 +96,11 @@ void FunctionWriter::write(const Function& function, ObjectCode& code) {
     Lines lines = lines_of(function, code);
     name_targets(lines, code);
     Table table(columns_);
-    for (const Row* row : function.rows) table.fit(profile_.counts(*row));
+    for (const Row* row : function.rows) table.fit(row->counts(profile_));
     const std::vector<std::string> sources = source_lines(lines, code);
 
     output_.section(printable(
-        fmt::format("{}  ({})", function.name, profile_.header().objects[function.object].path)));
+        fmt::format("{}  ({})", function.name, profile_.objects()[function.object].path)));
     if (!warnings_.empty()) output_.write(std::exchange(warnings_, "") + "\n");
     output_.write(table.heading("   address  instruction") + "\n");
     const std::string margin(table.empty_row("").size() - 1, ' ');
@@ -72,7 +109,7 @@ void FunctionWriter::write(const Function& function, ObjectCode& code) {
         const std::string text =
             fmt::format("{:>10x}  {}", lines[i].address, printable(lines[i].text));
         const Row* const row = lines[i].row;
-        output_.write(row ? table.row(profile_.counts(*row), text) : table.empty_row(text));
+        output_.write(row ? table.row(row->counts(profile_), text) : table.empty_row(text));
         if (!row) continue;
         for (const std::string& values : values_of(*row, code))
             output_.write(fmt::format("{}{:12}  {}\n", margin, "", printable(values)));
@@ -187,14 +224,13 @@ std::vector<std::string> FunctionWriter::read_lines(const std::string& file) {
 }
 
 std::vector<std::string> FunctionWriter::values_of(const Row& row, const ObjectCode& code) {
-    const auto lists = profile_.values(row);
-    if (lists.empty()) return {};
+    if (row.values.empty()) return {};
     const std::span<const std::uint8_t> bytes = code.bytes(row.address);
     native::Instruction instruction;
     if (bytes.empty() || !decoders_->native.decode(bytes, row.address, instruction))
-        return values_.print(lists, nullptr);
+        return values_.print(row.values, nullptr);
     const trace_instr_t instr = instr_of(instruction);
-    return values_.print(lists, &instr);
+    return values_.print(row.values, &instr);
 }
 
 }  // namespace assay::list

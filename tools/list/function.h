@@ -7,17 +7,40 @@
 #include "tools/list/list.h"
 #include "tools/list/values.h"
 #include "tools/output/output.h"
-#include "tools/profile/instruction_profile.h"
+#include "tools/profile/profile.h"
 #include "tools/table/table.h"
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace assay::list {
 
-using Row = InstructionProfile::Row;
+// An instruction of an object, whatever lines it is of; or what was only seen by value.
+struct Row {
+    std::uint32_t object;
+    std::uint64_t address;
+    std::string_view function;
+    std::span<const Profile::Instruction* const> parts;
+    std::span<const Profile::Values* const> values;  // by name
+
+    std::vector<std::uint64_t> counts(const Profile& profile) const;
+};
+
+class Instructions {
+  public:
+    // Throws Error if the profile, which must outlive this, has none.
+    explicit Instructions(const Profile& profile);
+    // By object, then by address.
+    std::span<const Row> rows() const { return rows_; }
+
+  private:
+    std::vector<const Profile::Instruction*> parts_;
+    std::vector<const Profile::Values*> values_;
+    std::vector<Row> rows_;
+};
 
 struct Function {
     std::string name;
@@ -30,9 +53,9 @@ struct Function {
 
 class FunctionWriter {
   public:
-    FunctionWriter(const Options& options, const InstructionProfile& profile,
-                   const Columns& columns, ValuePrinter& values,
-                   const std::vector<std::unique_ptr<ObjectCode>>& code, Output& output);
+    FunctionWriter(const Options& options, const Profile& profile, const Columns& columns,
+                   ValuePrinter& values, const std::vector<std::unique_ptr<ObjectCode>>& code,
+                   Output& output);
     ~FunctionWriter();
     FunctionWriter(const FunctionWriter&) = delete;
     FunctionWriter& operator=(const FunctionWriter&) = delete;
@@ -61,7 +84,7 @@ class FunctionWriter {
     struct Decoders;
 
     const Options& options_;
-    const InstructionProfile& profile_;
+    const Profile& profile_;
     const Columns& columns_;
     ValuePrinter& values_;
     Output& output_;

@@ -7,11 +7,12 @@
 #include "tools/command_line/command_line.h"
 #include "tools/list/function.h"
 #include "tools/list/values.h"
-#include "tools/profile/instruction_profile.h"
+#include "tools/profile/profile.h"
 
 #include <fmt/core.h>
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace assay::list {
@@ -98,7 +99,7 @@ using Rows = std::span<const Row>;
 // The functions of one object: of symbols where the code is there, and of what the profile says.
 class FunctionFinder {
   public:
-    FunctionFinder(const InstructionProfile& profile, Rows rows, ObjectCode& code,
+    FunctionFinder(const Profile& profile, Rows rows, ObjectCode& code,
                    const std::optional<Pattern>& wanted)
         : profile_(profile), wanted_(wanted) {
         std::vector<std::uint64_t> addresses(rows.size());
@@ -148,7 +149,7 @@ class FunctionFinder {
         }
         Function& function = functions_[known->second];
         function.rows.push_back(&row);
-        profile_.add_to(function.counts, row);
+        add_counts(function.counts, row.counts(profile_));
     }
 
     static std::string name_of(const Row& row, const symbols::FunctionRange* range, bool inlined) {
@@ -156,7 +157,7 @@ class FunctionFinder {
         return std::string(range ? range->name : row.function);
     }
 
-    const InstructionProfile& profile_;
+    const Profile& profile_;
     const std::optional<Pattern>& wanted_;
     std::map<std::string_view, bool> is_wanted_;
     std::vector<symbols::FunctionRange> ranges_;
@@ -165,10 +166,9 @@ class FunctionFinder {
     std::vector<Function> functions_;
 };
 
-std::vector<Function> find_functions(const InstructionProfile& profile, const Options& options,
+std::vector<Function> find_functions(const Profile& profile, Rows rows, const Options& options,
                                      const std::vector<std::unique_ptr<ObjectCode>>& code) {
     std::vector<Function> functions;
-    const Rows rows = profile.rows();
     for (auto begin = rows.begin(); begin != rows.end();) {
         const auto end = std::find_if(begin, rows.end(),
                                       [&](const Row& row) { return row.object != begin->object; });
@@ -189,8 +189,7 @@ bool have_counts(const std::vector<Function>& functions) {
 }
 
 // The functions to list, in their order. Without counts, no function is above a threshold.
-void choose(std::vector<Function>& functions, const Options& options,
-            const InstructionProfile& profile) {
+void choose(std::vector<Function>& functions, const Options& options, const Profile& profile) {
     std::vector<std::size_t> sort(options.sort.size());
     std::transform(options.sort.begin(), options.sort.end(), sort.begin(),
                    [&](const auto& name) { return event_index("--sort", name, profile.header()); });
@@ -209,8 +208,8 @@ void choose(std::vector<Function>& functions, const Options& options,
     });
 }
 
-void write_head(const Options& options, const InstructionProfile& profile,
-                const ValuePrinter& values, bool counted, Output& output) {
+void write_head(const Options& options, const Profile& profile, const ValuePrinter& values,
+                bool counted, Output& output) {
     output.section("Instructions");
     output.write(fmt::format("Command:  {}\nFile:     {}\n", printable(profile.header().command),
                              printable(options.profile)));
@@ -236,22 +235,32 @@ void write_summary(const std::vector<Function>& functions, const Columns& column
     output.write("\n");
 }
 
+// The names of all lists, each once.
+std::vector<std::string_view> lists_of(const Profile& profile) {
+    std::set<std::string_view> names;
+    for (const Profile::Values& values : profile.values()) names.insert(values.list.name);
+    return {names.begin(), names.end()};
+}
+
 }  // namespace
 
 void list(const Options& options, Output& output) {
-    const InstructionProfile profile(options.profile);
+    Profile profile(parts::kInstructions | parts::kValues);
+    profile.add_file(options.profile);
+    profile.finish();
+    const Instructions instructions(profile);
     const Columns columns{profile.header(), profile.totals(),
                           shown_events(options.show, profile.header()), options.percentages,
                           options.color};
-    const auto code = open_objects(profile.header().objects, options.program);
-    std::vector<Function> functions = find_functions(profile, options, code);
+    const auto code = open_objects(profile.objects(), options.program);
+    std::vector<Function> functions = find_functions(profile, instructions.rows(), options, code);
     choose(functions, options, profile);
     if (functions.empty())
         throw Error(options.function
                         ? "--function: no function of the profile has such a name"
                         : "no function reaches the threshold: give a lower one with --threshold");
 
-    ValuePrinter values(profile.lists(), options.plugins, options.values);
+    ValuePrinter values(lists_of(profile), options.plugins, options.values);
     write_head(options, profile, values, have_counts(functions), output);
     write_summary(functions, columns, output);
     FunctionWriter writer(options, profile, columns, values, code, output);

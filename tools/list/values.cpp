@@ -68,10 +68,11 @@ collector::ProfilerHandle* ValuePrinter::profiler_of(std::string_view list) cons
     return found == profilers_.end() ? nullptr : found->get();
 }
 
-std::vector<std::string> ValuePrinter::print(const std::vector<const events::Hotlist*>& lists,
+std::vector<std::string> ValuePrinter::print(std::span<const Profile::Values* const> lists,
                                              const trace_instr_t* instr) {
     std::vector<std::string> lines;
-    for (const events::Hotlist* list : lists) {
+    for (const Profile::Values* each : lists) {
+        const events::Hotlist* const list = &each->list;
         collector::ProfilerHandle* const profiler = instr ? profiler_of(list->name) : nullptr;
         std::string text(list->name);
         if (profiler && profiler->has_preface()) {

@@ -6,8 +6,10 @@
 #include "framework/collector/profilers/profiler_handle.h"
 #include "framework/events/series.h"
 #include "tools/output/output.h"
+#include "tools/profile/profile.h"
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +28,7 @@ class ValuePrinter {
     const std::vector<std::string>& notes() const { return notes_; }
     // One line, or none if the profiler leaves the list out. As it is if `instr` is null, or if the
     // profiler is not there.
-    std::vector<std::string> print(const std::vector<const events::Hotlist*>& lists,
+    std::vector<std::string> print(std::span<const Profile::Values* const> lists,
                                    const trace_instr_t* instr);
 
   private:

@@ -21,9 +21,9 @@
 namespace assay {
 namespace {
 
-events::Header header_of(const WholeProfile& profile) {
+events::Header header_of(const Profile& profile) {
     events::Header header;
-    header.descriptions = profile.descriptions();
+    header.descriptions = profile.heads().common_descriptions();
     header.command = join(profile.commands(), "; ");
     header.events = profile.events();
     header.derived = profile.derived();
@@ -36,11 +36,14 @@ events::Header header_of(const WholeProfile& profile) {
 // Writes rows of a profile whose counts are packed.
 class MergedFile {
   public:
-    MergedFile(const WholeProfile& profile, const GroupProfile& groups, events::Writer& writer)
-        : profile_(profile), groups_(groups), writer_(writer), counts_(profile.events().size()) {}
+    MergedFile(const Profile& profile, events::Writer& writer)
+        : profile_(profile),
+          groups_(profile.groups()),
+          writer_(writer),
+          counts_(profile.events().size()) {}
 
     void write() {
-        const std::span<const WholeProfile::Site> sites = profile_.sites();
+        const std::span<const Profile::Site> sites = profile_.sites();
         for (std::uint32_t i = 1; i < sites.size(); ++i)
             writer_.site({i, sites[i].parent, sites[i].line, profile_.text(sites[i].file),
                           profile_.text(sites[i].function)});
@@ -48,7 +51,7 @@ class MergedFile {
         for (const auto& [function, name] : profile_.linkage_names())
             writer_.linkage(function, name);
         for (std::uint32_t place = 0; place < profile_.places().size(); ++place) write_place(place);
-        const std::span<const WholeProfile::Context> contexts = profile_.contexts();
+        const std::span<const Profile::Context> contexts = profile_.contexts();
         for (std::uint32_t i = 1; i < contexts.size(); ++i)
             writer_.stack(
                 {i, contexts[i].parent, contexts[i].kind, contexts[i].object, contexts[i].address,
@@ -68,9 +71,9 @@ class MergedFile {
         if (groups_.groups().empty()) return;
         const std::map<std::string, std::uint32_t> contexts = contexts_by_calls();
         for (std::uint32_t i = 0; i < groups_.groups().size(); ++i) {
-            const GroupProfile::Group& group = groups_.groups()[i];
+            const Groups::Group& group = groups_.groups()[i];
             events::Group written{i + 1,
-                                  group.parent == GroupProfile::kNone ? 0 : group.parent + 1,
+                                  group.parent == Groups::kNone ? 0 : group.parent + 1,
                                   group.kind,
                                   group.name,
                                   {}};
@@ -87,7 +90,7 @@ class MergedFile {
             if (const auto binary = index_of(group.binary))
                 written.attributes.emplace_back("binary", std::to_string(*binary));
             writer_.group(written);
-            for (GroupProfile::Line& line : groups_.lines(i))
+            for (Groups::Line& line : groups_.lines(i))
                 parts_[{groups_.text(line.file), groups_.text(line.function), line.line}].push_back(
                     {i + 1, std::move(line.counts)});
         }
@@ -100,13 +103,13 @@ class MergedFile {
         return std::nullopt;
     }
 
-    // The first context of which those are the functions, as GroupProfile::Group::callers.
+    // The first context of which those are the functions, as Groups::Group::callers.
     std::map<std::string, std::uint32_t> contexts_by_calls() const {
         std::map<std::string, std::uint32_t> found;
-        const std::span<const WholeProfile::Context> contexts = profile_.contexts();
+        const std::span<const Profile::Context> contexts = profile_.contexts();
         for (std::uint32_t i = 1; i < contexts.size(); ++i) {
             std::vector<std::string> callers;
-            for (std::uint32_t at = i; at != 0 && callers.size() < GroupProfile::kMostCallers;
+            for (std::uint32_t at = i; at != 0 && callers.size() < Groups::kMostCallers;
                  at = contexts[at].parent)
                 callers.emplace_back(profile_.text(contexts[at].function));
             found.try_emplace(join(callers, "\n"), i);
@@ -114,7 +117,7 @@ class MergedFile {
         return found;
     }
 
-    void write_parts(const WholeProfile::Place& at, std::uint32_t line) {
+    void write_parts(const Profile::Place& at, std::uint32_t line) {
         const auto found = parts_.find({profile_.text(at.file), profile_.text(at.function), line});
         if (found == parts_.end()) return;
         for (const Part& part : found->second) writer_.counts_of(part.group, part.counts);
@@ -123,7 +126,7 @@ class MergedFile {
     // An instruction and its values stand behind the line that they belong to. Of a file made by
     // hand, that may have no counts.
     void write_place(std::uint32_t place) {
-        const WholeProfile::Place& at = profile_.places()[place];
+        const Profile::Place& at = profile_.places()[place];
         writer_.location(profile_.text(at.file), profile_.text(at.function));
         const auto lines = profile_.lines_by_site(place);
         const auto instructions = profile_.instructions(place);
@@ -157,8 +160,8 @@ class MergedFile {
         return counts_;
     }
 
-    const WholeProfile& profile_;
-    const GroupProfile& groups_;
+    const Profile& profile_;
+    const Groups& groups_;
     std::map<Line, std::vector<Part>> parts_;
     events::Writer& writer_;
     std::vector<std::uint64_t> counts_;
@@ -166,10 +169,9 @@ class MergedFile {
 
 }  // namespace
 
-void write_events_file(const WholeProfile& profile, const GroupProfile& groups,
-                       const std::string& path) {
+void write_events_file(const Profile& profile, const std::string& path) {
     events::Writer writer(path, header_of(profile));
-    MergedFile(profile, groups, writer).write();
+    MergedFile(profile, writer).write();
     writer.finish();
 }
 
@@ -254,27 +256,6 @@ void check_events_files(const Arguments& arguments) {
                         arguments.files.front()));
 }
 
-// Groups are read by themselves.
-GroupProfile read_groups(const WholeProfile& profile, const ProfileFiles& files,
-                         const std::string& by) {
-    GroupProfile groups;
-    if (!profile.has_groups() && by.empty()) return groups;
-    FileGroups whole(groups, files, {by}, true);
-    for (const std::string& file : files.paths) {
-        if (!events::can_be_read_again(file))
-            throw Error(
-                fmt::format("{} has groups, and cannot be read twice: write it to a file first",
-                            file == "-" ? "standard input" : file));
-        if (by.empty())
-            groups.add_file(file);
-        else
-            whole.add_file(file);
-    }
-    if (!by.empty()) whole.check_any();
-    groups.finish();
-    return groups;
-}
-
 }  // namespace
 
 std::vector<Option> merge_options() {
@@ -296,21 +277,25 @@ int merge_main(int argc, char** argv) {
     }
     check_events_files(arguments);
     const ProfileFiles files = profile_files(arguments.files);
-    WholeProfile profile;
-    for (const std::string& file : files.paths) profile.add_file(file);
+    Profile profile(parts::kRows | parts::kGroups);
+    const bool by_file = !arguments.by.empty();
+    FileGroups groups(profile, files,
+                      by_file ? std::vector{arguments.by} : std::vector<std::string>(), true);
+    groups.add_files();
     profile.finish();
     if (profile.series_left_out() != 0)
         log::remark(
             fmt::format("{} series are left out: an events file has at most {}; merge fewer "
                         "files for them",
                         profile.series_left_out(), events::kMostSeries));
-    if (const std::string builds = profile.mixed_builds(); !builds.empty())
+    if (const std::string builds = profile.heads().mixed_builds(); !builds.empty())
         log::remark(builds + "; assay diff compares builds");
     if (!profile.calls().empty())
         log::remark(
             "Callgrind's calls are left out: an events file has calls only in calling contexts; "
             "use annotate --calls on Callgrind's files");
-    write_events_file(profile, read_groups(profile, files, arguments.by), arguments.out);
+    if (by_file) groups.check_any();
+    write_events_file(profile, arguments.out);
     return 0;
 }
 

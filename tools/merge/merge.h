@@ -2,19 +2,15 @@
 #pragma once
 
 #include "tools/command_line/command_line.h"
-#include "tools/profile/group_profile.h"
-#include "tools/profile/whole_profile.h"
+#include "tools/profile/profile.h"
 
 #include <string>
 #include <vector>
 
 namespace assay {
 
-// A whole profile as an events file.
-
-// Writes all that the profile, which is finished, has, and its groups; see writer.h. Throws Error.
-void write_events_file(const WholeProfile& profile, const GroupProfile& groups,
-                       const std::string& path);
+// Writes all that the profile, which is finished, has; see writer.h. Throws Error.
+void write_events_file(const Profile& profile, const std::string& path);
 
 // The subcommand. argv[0] is its name. Throws Error.
 int merge_main(int argc, char** argv);

@@ -17,7 +17,7 @@ void add_to(std::vector<std::uint64_t>& sums, std::span<const std::uint64_t> cou
 
 class Builder {
   public:
-    explicit Builder(const WholeProfile& profile)
+    explicit Builder(const Profile& profile)
         : profile_(profile),
           by_context_(counted_by_context(profile, nullptr)),
           columns_(profile.events().size()),
@@ -25,7 +25,7 @@ class Builder {
           inclusive_(profile.contexts().size() * columns_),
           active_(profile.strings().size()),
           in_contexts_(profile.strings().size()) {
-        for (const WholeProfile::Context& context : profile.contexts().subspan(1))
+        for (const Profile::Context& context : profile.contexts().subspan(1))
             in_contexts_[context.function] = true;
         const auto calls = std::find_if(profile.events().begin(), profile.events().end(),
                                         [](const auto& event) { return event.unit == "calls"; });
@@ -37,7 +37,7 @@ class Builder {
         add_up();
         order_children();
         walk();
-        for (const WholeProfile::Line& line : profile_.lines_by_site()) add_line(line);
+        for (const Profile::Line& line : profile_.lines_by_site()) add_line(line);
         if (profile_.has_contexts())
             complete_functions();
         else
@@ -53,7 +53,7 @@ class Builder {
     // Contexts come after their parents, so from the last on each is complete when it is added.
     void add_up() {
         for (auto i = static_cast<std::uint32_t>(profile_.contexts().size()); i-- > 1;) {
-            const WholeProfile::Context& context = profile_.contexts()[i];
+            const Profile::Context& context = profile_.contexts()[i];
             profile_.counts().add_to(inclusive(i), context.row);
             const std::span<std::uint64_t> sum = inclusive(context.parent);
             for (std::size_t event = 0; event < columns_; ++event)
@@ -94,7 +94,7 @@ class Builder {
     }
 
     void add_call(std::uint32_t number) {
-        const WholeProfile::Context& context = profile_.contexts()[number];
+        const Profile::Context& context = profile_.contexts()[number];
         const FunctionKey callee = key(context.function);
         const bool is_outermost = active_[context.function] == 0;
         profile_.counts().read(context.row, counts_);
@@ -114,8 +114,8 @@ class Builder {
         if (is_outermost) add_to(calls.inclusive, inclusive(number));
     }
 
-    void add_line(const WholeProfile::Line& line) {
-        const WholeProfile::Place& place = profile_.places()[line.place];
+    void add_line(const Profile::Line& line) {
+        const Profile::Place& place = profile_.places()[line.place];
         const FunctionKey function = known_by(place.function_file, place.function);
         profile_.counts().read(line.row, counts_);
         if (profile_.has_contexts()) add_to(graph_.functions[function].exclusive, counts_);
@@ -128,7 +128,7 @@ class Builder {
     // Counts that are not counted by context, in the calls through which a line was inlined.
     void add_inlined(const std::vector<std::uint32_t>& path, const FunctionKey& function) {
         for (std::size_t i = 0; i < path.size(); ++i) {
-            const WholeProfile::Site& site = profile_.sites()[path[i]];
+            const Profile::Site& site = profile_.sites()[path[i]];
             const FunctionKey caller = caller_of(site);
             const FunctionKey callee =
                 i + 1 < path.size() ? caller_of(profile_.sites()[path[i + 1]]) : function;
@@ -183,7 +183,7 @@ class Builder {
                     counts.exclusive[event] - (own == own_.end() ? 0 : own->second[event]);
     }
 
-    FunctionKey caller_of(const WholeProfile::Site& site) const {
+    FunctionKey caller_of(const Profile::Site& site) const {
         return known_by(site.file, site.function);
     }
 
@@ -197,7 +197,7 @@ class Builder {
         return {function ? profile_.functions()[*function].file : kNoFile, name};
     }
 
-    const WholeProfile& profile_;
+    const Profile& profile_;
     std::vector<bool> by_context_;  // by event
     std::size_t columns_;
     std::vector<std::uint64_t> counts_;  // scratch
@@ -214,11 +214,11 @@ class Builder {
 // From calls that are known without contexts.
 class GraphOfCalls {
   public:
-    explicit GraphOfCalls(const WholeProfile& profile)
+    explicit GraphOfCalls(const Profile& profile)
         : profile_(profile), columns_(profile.events().size()) {}
 
     CallGraph build() {
-        for (const WholeProfile::Function& function : profile_.functions()) add_function(function);
+        for (const Profile::Function& function : profile_.functions()) add_function(function);
         for (const auto& [call, costs] : profile_.calls()) add_call(call, costs);
         find_cycles();
         std::map<FunctionKey, std::vector<std::uint64_t>> from_outside;  // of their cycles
@@ -238,16 +238,16 @@ class GraphOfCalls {
     }
 
   private:
-    void add_function(const WholeProfile::Function& function) {
+    void add_function(const Profile::Function& function) {
         std::vector<std::uint64_t> row(columns_);
         for (std::uint32_t place = function.first_place; place < function.end_place; ++place)
-            for (const WholeProfile::Line& line : profile_.lines(place)) {
+            for (const Profile::Line& line : profile_.lines(place)) {
                 profile_.counts().read(line.row, row);
                 add_to(graph_.functions[{function.file, function.name}].exclusive, row);
             }
     }
 
-    void add_call(const WholeProfile::KnownCall& call, const WholeProfile::CallCosts& costs) {
+    void add_call(const Profile::KnownCall& call, const Profile::CallCosts& costs) {
         const FunctionKey caller = {call.file, call.function},
                           callee = {call.callee_file, call.callee};
         for (const FunctionKey& each : {caller, callee})
@@ -308,7 +308,7 @@ class GraphOfCalls {
 
     bool is_in_cycle(const FunctionKey& function) const { return sizes_[cycles_.at(function)] > 1; }
 
-    const WholeProfile& profile_;
+    const Profile& profile_;
     std::size_t columns_;
     std::map<FunctionKey, std::size_t> cycles_;
     std::vector<std::size_t> sizes_;  // of cycles: how many functions
@@ -317,11 +317,11 @@ class GraphOfCalls {
 
 }  // namespace
 
-std::string_view text_of(const WholeProfile& profile, Strings::Id id) {
+std::string_view text_of(const Profile& profile, Strings::Id id) {
     return id == kNoFile ? "???" : id == kOutsideName ? kOutside : profile.text(id);
 }
 
-CallGraph call_graph(const WholeProfile& profile) {
+CallGraph call_graph(const Profile& profile) {
     if (!profile.has_contexts() && !profile.calls().empty()) return GraphOfCalls(profile).build();
     if (!profile.has_contexts() && !profile.has_sites()) return {};
     return Builder(profile).build();

@@ -4,7 +4,7 @@
 // counts that are given, because nothing tells which calls are within which.
 #pragma once
 
-#include "tools/profile/whole_profile.h"
+#include "tools/profile/profile.h"
 
 #include <cstdint>
 #include <limits>
@@ -16,8 +16,8 @@
 
 namespace assay {
 
-// A function by file and name, as in WholeProfile::Function. Contexts have only names; the file is
-// that of WholeProfile::function_named(), or kNoFile. Of others, that of a site is the one of
+// A function by file and name, as in Profile::Function. Contexts have only names; the file is
+// that of Profile::function_named(), or kNoFile. Of others, that of a site is the one of
 // the call.
 struct FunctionKey {
     Strings::Id file, name;
@@ -34,7 +34,7 @@ inline constexpr Strings::Id kOutsideName = kNoFile - 1;
 inline constexpr FunctionKey kOutsideCaller = {kNoFile, kOutsideName};
 
 // These, too: "???" and kOutside.
-std::string_view text_of(const WholeProfile& profile, Strings::Id id);
+std::string_view text_of(const Profile& profile, Strings::Id id);
 
 struct CallSite {
     FunctionKey caller;
@@ -77,7 +77,7 @@ struct CallGraph {
     std::map<FunctionKey, FunctionCounts> functions;
 };
 
-CallGraph call_graph(const WholeProfile& profile);
+CallGraph call_graph(const Profile& profile);
 
 // By caller and callee, wherever the calls stand.
 std::map<std::pair<FunctionKey, FunctionKey>, Calls> calls_of_functions(const CallGraph& graph);

@@ -12,6 +12,12 @@ namespace assay {
 // One per event. Those of a difference are two's complement: see events::Header::difference.
 using Counts = std::span<const std::uint64_t>;
 
+// Adds to a sum that may have no columns yet.
+inline void add_counts(std::vector<std::uint64_t>& sum, Counts counts) {
+    if (sum.size() < counts.size()) sum.resize(counts.size());
+    for (std::size_t i = 0; i < counts.size(); ++i) sum[i] += counts[i];
+}
+
 // How much a command keeps of the names in profiles, and how much of their counts, each for another
 // place: more than any program has. A file that has more is made to use up memory, such as a small
 // compressed one that stands for terabytes.

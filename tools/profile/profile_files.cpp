@@ -57,23 +57,27 @@ bool FileGroups::is_kind(std::string_view kind) {
     return kind == "program" || kind == "process" || kind == "rank";
 }
 
+void FileGroups::add_files() {
+    for (const std::string& path : files_.paths) add_file(path);
+}
+
 void FileGroups::add_file(const std::string& path) {
-    groups_.add_file(
-        path, [&](const events::Header& header, const std::vector<events::Group>& own) {
+    profile_.add_file(
+        path, Side::kNew, [&](const events::Header& header, const std::vector<events::Group>& own) {
             std::vector<std::uint32_t> groups;
             for (const std::string& kind : kinds_) {
                 if (std::any_of(own.begin(), own.end(),
                                 [&](const events::Group& group) { return group.kind == kind; }))
                     continue;
                 const std::uint32_t group = group_of(kind, path, header);
-                if (group != GroupProfile::kNone) groups.push_back(group);
+                if (group != Groups::kNone) groups.push_back(group);
             }
-            return GroupProfile::Whole{std::move(groups), lines_};
+            return Groups::Whole{std::move(groups), lines_};
         });
 }
 
 void FileGroups::check_any() const {
-    const std::vector<std::string>& there = groups_.kinds();
+    const std::vector<std::string>& there = profile_.groups().kinds();
     for (const std::string& kind : kinds_)
         if (std::find(there.begin(), there.end(), kind) == there.end())
             throw Error(kind == "rank" ? "--by=rank: no file is of a process under mpirun"
@@ -86,10 +90,10 @@ std::uint32_t FileGroups::group_of(const std::string& kind, const std::string& p
         const auto of = files_.parents.find(path);
         const auto parent =
             of == files_.parents.end() ? processes_.end() : processes_.find(of->second);
-        const std::uint32_t group = groups_.add_whole_group(
+        const std::uint32_t group = profile_.add_whole_group(
             kind,
             header.pid == 0 ? header.command : fmt::format("{} {}", header.pid, header.command),
-            parent == processes_.end() ? GroupProfile::kNone : parent->second);
+            parent == processes_.end() ? Groups::kNone : parent->second);
         processes_[path] = group;
         return group;
     }
@@ -97,9 +101,9 @@ std::uint32_t FileGroups::group_of(const std::string& kind, const std::string& p
     if (kind == "rank")
         for (const auto& [key, text] : header.descriptions)
             if (key == "Rank") name = text;
-    if (name.empty()) return GroupProfile::kNone;
+    if (name.empty()) return Groups::kNone;
     const auto [found, is_new] = others_.try_emplace({kind, name}, 0);
-    if (is_new) found->second = groups_.add_whole_group(kind, name, GroupProfile::kNone);
+    if (is_new) found->second = profile_.add_whole_group(kind, name, Groups::kNone);
     return found->second;
 }
 

@@ -1,7 +1,7 @@
 // The events files that a command line names, where an index stands for those of its run.
 #pragma once
 
-#include "tools/profile/group_profile.h"
+#include "tools/profile/profile.h"
 
 #include <map>
 #include <string>
@@ -28,23 +28,23 @@ class FileGroups {
     static bool is_kind(std::string_view kind);
 
     // Both must live longer. `lines`: the groups have them, too.
-    FileGroups(GroupProfile& groups, const ProfileFiles& files, std::vector<std::string> kinds,
+    FileGroups(Profile& profile, const ProfileFiles& files, std::vector<std::string> kinds,
                bool lines)
-        : groups_(groups), files_(files), kinds_(std::move(kinds)), lines_(lines) {}
+        : profile_(profile), files_(files), kinds_(std::move(kinds)), lines_(lines) {}
 
-    // Adds the file to the profile, with the groups that it has itself, which may be of these kinds
-    // already: then it is no group as a whole. Throws Error.
-    void add_file(const std::string& path);
-
+    // Adds the files to the profile, with the groups that they have themselves, which may be of
+    // these kinds already: then a file is no group as a whole. Throws Error.
+    void add_files();
     // Behind the last one: throws Error if there is no group of a kind.
     void check_any() const;
 
   private:
+    void add_file(const std::string& path);
     // kNone if it is of none.
     std::uint32_t group_of(const std::string& kind, const std::string& path,
                            const events::Header& header);
 
-    GroupProfile& groups_;
+    Profile& profile_;
     const ProfileFiles& files_;
     std::vector<std::string> kinds_;
     bool lines_;

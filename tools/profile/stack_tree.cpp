@@ -14,7 +14,7 @@ constexpr std::size_t kFrameBytes = sizeof(StackTree::Frame) + 64;
 
 }  // namespace
 
-std::vector<bool> counted_by_context(const WholeProfile& profile, const WholeProfile* other) {
+std::vector<bool> counted_by_context(const Profile& profile, const Profile* other) {
     std::vector<bool> by_context;
     for (std::size_t event = 0; event < profile.events().size(); ++event)
         by_context.push_back(profile.context_totals()[event] != 0 ||
@@ -22,7 +22,7 @@ std::vector<bool> counted_by_context(const WholeProfile& profile, const WholePro
     return by_context;
 }
 
-std::uint64_t outside(const WholeProfile& profile, std::size_t event) {
+std::uint64_t outside(const Profile& profile, std::size_t event) {
     return profile.totals()[event] - profile.context_totals()[event];
 }
 
@@ -57,18 +57,18 @@ void StackTree::add(std::uint32_t frame, std::size_t first_column, Counts counts
         frames_[frame].counts[first_column + i] += counts[i];
 }
 
-void StackTree::add_contexts(const WholeProfile& profile, std::size_t first_column) {
+void StackTree::add_contexts(const Profile& profile, std::size_t first_column) {
     std::vector<std::uint32_t> frame_of(profile.contexts().size());
     std::vector<std::uint64_t> counts(profile.events().size());
     for (std::uint32_t i = 1; i < frame_of.size(); ++i) {
-        const WholeProfile::Context& context = profile.contexts()[i];
+        const Profile::Context& context = profile.contexts()[i];
         frame_of[i] = enter(frame_of[context.parent], profile.text(context.function), context.kind);
         profile.counts().read(context.row, counts);
         add(frame_of[i], first_column, counts);
     }
 }
 
-void StackTree::add_outside(const WholeProfile& profile, std::size_t first_column,
+void StackTree::add_outside(const Profile& profile, std::size_t first_column,
                             const std::vector<bool>& counted_by_context) {
     std::vector<std::uint64_t> counts(profile.events().size());
     for (std::size_t event = 0; event < counts.size(); ++event)
@@ -77,19 +77,19 @@ void StackTree::add_outside(const WholeProfile& profile, std::size_t first_colum
         add(enter(0, kOutside, events::StackKind::kCall), first_column, counts);
 }
 
-void StackTree::add_functions(const WholeProfile& profile, std::size_t first_column,
+void StackTree::add_functions(const Profile& profile, std::size_t first_column,
                               const std::vector<bool>& left_out) {
     const auto kind = [](bool outermost) {
         return outermost ? events::StackKind::kCall : events::StackKind::kInlined;
     };
     std::vector<std::uint32_t> frame_of(profile.sites().size());
     for (std::uint32_t i = 1; i < frame_of.size(); ++i) {
-        const WholeProfile::Site& site = profile.sites()[i];
+        const Profile::Site& site = profile.sites()[i];
         frame_of[i] =
             enter(frame_of[site.parent], profile.text(site.function), kind(site.parent == 0));
     }
     std::vector<std::uint64_t> counts(profile.events().size());
-    for (const WholeProfile::Line& line : profile.lines_by_site()) {
+    for (const Profile::Line& line : profile.lines_by_site()) {
         const Strings::Id function = profile.places()[line.place].function;
         profile.counts().read(line.row, counts);
         for (std::size_t i = 0; i < counts.size(); ++i)
@@ -99,7 +99,7 @@ void StackTree::add_functions(const WholeProfile& profile, std::size_t first_col
     }
 }
 
-void StackTree::add(const WholeProfile& profile, std::size_t first_column,
+void StackTree::add(const Profile& profile, std::size_t first_column,
                     const std::vector<bool>& counted_by_context) {
     add_contexts(profile, first_column);
     add_outside(profile, first_column, counted_by_context);

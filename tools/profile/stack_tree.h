@@ -3,7 +3,7 @@
 // has elsewhere, are one frame if all functions on their ways have the same names.
 #pragma once
 
-#include "tools/profile/whole_profile.h"
+#include "tools/profile/profile.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -17,13 +17,13 @@
 namespace assay {
 
 // Which events are, in either of two profiles of the same events; the second may be null.
-std::vector<bool> counted_by_context(const WholeProfile& profile, const WholeProfile* other);
+std::vector<bool> counted_by_context(const Profile& profile, const Profile* other);
 
 // Stands for what of such an event belongs to no context, because the profiler could not tell.
 inline constexpr std::string_view kOutside = "[outside of known calls]";
 
 // The count of kOutside.
-std::uint64_t outside(const WholeProfile& profile, std::size_t event);
+std::uint64_t outside(const Profile& profile, std::size_t event);
 
 class StackTree {
   public:
@@ -44,7 +44,7 @@ class StackTree {
     void add(std::uint32_t frame, std::size_t first_column, Counts counts);
     // Contexts, and kOutside if it counts anything; of the other events functions outside of all
     // calls, and in them those that were inlined into them.
-    void add(const WholeProfile& profile, std::size_t first_column,
+    void add(const Profile& profile, std::size_t first_column,
              const std::vector<bool>& counted_by_context);
     // Adds to each frame the counts of those within it. Once, after everything else.
     void make_inclusive();
@@ -61,10 +61,10 @@ class StackTree {
     std::vector<std::string_view> path(std::uint32_t frame) const;
 
   private:
-    void add_contexts(const WholeProfile& profile, std::size_t first_column);
-    void add_outside(const WholeProfile& profile, std::size_t first_column,
+    void add_contexts(const Profile& profile, std::size_t first_column);
+    void add_outside(const Profile& profile, std::size_t first_column,
                      const std::vector<bool>& counted_by_context);
-    void add_functions(const WholeProfile& profile, std::size_t first_column,
+    void add_functions(const Profile& profile, std::size_t first_column,
                        const std::vector<bool>& left_out);
 
     std::size_t most_depth_;

@@ -17,8 +17,7 @@ constexpr std::size_t kLongestInstruction = 15;  // bytes; Intel SDM vol. 2, 2.3
 
 }  // namespace
 
-Assembly::Assembly(const WholeProfile& profile, const WholeProfile* old,
-                   const FunctionList& functions)
+Assembly::Assembly(const Profile& profile, const Profile* old, const FunctionList& functions)
     : profile_(profile), old_(old) {
     choose(functions);
     disassemble();
@@ -33,7 +32,7 @@ void Assembly::choose(const FunctionList& functions) {
     });
     std::size_t count = 0;
     for (const std::uint32_t number : order) {
-        const WholeProfile::Function& function = profile_.functions()[number];
+        const Profile::Function& function = profile_.functions()[number];
         std::size_t more = 0;
         for (std::uint32_t place = function.first_place; place < function.end_place; ++place)
             more += profile_.instructions(place).size();
@@ -43,7 +42,7 @@ void Assembly::choose(const FunctionList& functions) {
         }
         count += more;
         for (std::uint32_t place = function.first_place; place < function.end_place; ++place)
-            for (const WholeProfile::Instruction& at : profile_.instructions(place))
+            for (const Profile::Instruction& at : profile_.instructions(place))
                 rows_[profile_.places()[place].file].push_back({&at, functions.row_of(number)});
     }
     for (auto& [file, rows] : rows_)
@@ -101,7 +100,7 @@ void Assembly::read_old() {
                 objects[i] = static_cast<std::int64_t>(j);
                 is_same_[j] = !old_->instructions().empty();
             }
-    for (const WholeProfile::Instruction& at : old_->instructions()) {
+    for (const Profile::Instruction& at : old_->instructions()) {
         if (objects[at.object] < 0) continue;
         const Address address = {static_cast<std::uint32_t>(objects[at.object]), at.address};
         if (!code_.contains(address)) continue;
@@ -116,7 +115,7 @@ std::uint64_t Assembly::number_of_site(std::uint32_t site) {
     if (!is_new) return found->second;
     std::string text;
     for (std::uint32_t at = site; at != 0; at = profile_.sites()[at].parent) {
-        const WholeProfile::Site& each = profile_.sites()[at];
+        const Profile::Site& each = profile_.sites()[at];
         const std::string_view file = profile_.text(each.file);
         text +=
             fmt::format("{}{}, {}:{}", text.empty() ? "" : ", in ", profile_.text(each.function),

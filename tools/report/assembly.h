@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tools/output/json_writer.h"
-#include "tools/profile/whole_profile.h"
+#include "tools/profile/profile.h"
 #include "tools/report/functions.h"
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class Assembly {
   public:
     // Of the functions with the highest shares, as many as a page can hold. `old` may be null. All
     // must outlive this.
-    Assembly(const WholeProfile& profile, const WholeProfile* old, const FunctionList& functions);
+    Assembly(const Profile& profile, const Profile* old, const FunctionList& functions);
 
     // Those of the lines of a source file, by address; null if it has none.
     void write(Strings::Id file, JsonWriter& json);
@@ -29,7 +29,7 @@ class Assembly {
 
   private:
     struct Row {
-        const WholeProfile::Instruction* at;
+        const Profile::Instruction* at;
         std::uint32_t function;  // row in the list of functions
     };
     struct Code {
@@ -43,8 +43,8 @@ class Assembly {
     void read_old();
     std::uint64_t number_of_site(std::uint32_t site);
 
-    const WholeProfile& profile_;
-    const WholeProfile* old_;
+    const Profile& profile_;
+    const Profile* old_;
     std::map<Strings::Id, std::vector<Row>> rows_;  // by file
     std::size_t left_out_ = 0;
     std::map<Address, Code> code_;

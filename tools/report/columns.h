@@ -31,6 +31,15 @@ inline void write_columns(std::string_view key, const std::vector<Column>& colum
     json.end_array();
 }
 
+// The same, of rows.
+inline void write_rows(std::string_view key, const std::vector<Counts>& rows, std::size_t events,
+                       JsonWriter& json) {
+    std::vector<Column> columns(events, Column(rows.size()));
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        for (std::size_t event = 0; event < events; ++event) columns[event][i] = rows[i][event];
+    write_columns(key, columns, json);
+}
+
 // Fills columns row by row.
 class Columns {
   public:

@@ -51,7 +51,7 @@ class DataDocument {
         else
             write_calls(profile_, kLeastCalls, json_);
         json_.key("groups");
-        write_groups(groups_, functions_, json_);
+        write_groups(groups_, profile_.totals(), functions_, json_);
         write_values(profile_, json_);
         write_phases();
         write_series(profile_, old_, json_);
@@ -67,9 +67,9 @@ class DataDocument {
     double share(Counts counts) const { return largest_share(counts, profile_.totals()); }
 
     const Content& content_;
-    const WholeProfile& profile_;
-    const WholeProfile* old_;
-    const GroupProfile* groups_;
+    const Profile& profile_;
+    const Profile* old_;
+    const Groups* groups_;
     const std::optional<Phases>& phases_;
     const Options& options_;
     std::size_t columns_;
@@ -84,7 +84,7 @@ void DataDocument::write_header() {
     json_.texts("old", old_ ? std::span(old_->paths()) : std::span<const std::string>());
     json_.key("descriptions");
     json_.begin_array();
-    for (const auto& [name, text] : profile_.descriptions()) {
+    for (const auto& [name, text] : profile_.heads().common_descriptions()) {
         json_.begin_array();
         json_.text(name);
         json_.text(text);
@@ -112,7 +112,7 @@ void DataDocument::write_events() {
 }
 
 void DataDocument::write_derived() {
-    const auto value_of = [&](const events::Derived& derived, const WholeProfile& profile) {
+    const auto value_of = [&](const events::Derived& derived, const Profile& profile) {
         return events::Formula(derived.formula, profile_.events()).value(profile.totals());
     };
     json_.key("derived");

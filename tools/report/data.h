@@ -2,8 +2,7 @@
 #pragma once
 
 #include "tools/output/sink.h"
-#include "tools/profile/group_profile.h"
-#include "tools/profile/whole_profile.h"
+#include "tools/profile/profile.h"
 #include "tools/report/block_vectors.h"
 #include "tools/report/report.h"
 
@@ -12,9 +11,9 @@
 namespace assay::report {
 
 struct Content {
-    const WholeProfile& profile;
-    const WholeProfile* old;     // null: no difference
-    const GroupProfile* groups;  // null: there are none
+    const Profile& profile;
+    const Profile* old;    // null: no difference
+    const Groups* groups;  // null: there are none
     std::optional<Phases> phases;
 };
 

@@ -13,18 +13,17 @@
 namespace assay::report {
 namespace {
 
-Column sum_of(const WholeProfile& profile, const WholeProfile::Function& function) {
+Column sum_of(const Profile& profile, const Profile::Function& function) {
     Column sum(profile.events().size());
     for (std::uint32_t place = function.first_place; place < function.end_place; ++place)
-        for (const WholeProfile::Line& line : profile.lines(place))
+        for (const Profile::Line& line : profile.lines(place))
             profile.counts().add_to(sum, line.row);
     return sum;
 }
 
-std::vector<std::uint32_t> add_all(const WholeProfile& profile, Side side,
-                                   FunctionMatching& matching) {
+std::vector<std::uint32_t> add_all(const Profile& profile, Side side, FunctionMatching& matching) {
     std::vector<std::uint32_t> numbers;
-    for (const WholeProfile::Function& function : profile.functions())
+    for (const Profile::Function& function : profile.functions())
         numbers.push_back(
             matching.add(side, profile.text(function.file), profile.text(function.name)));
     return numbers;
@@ -32,7 +31,7 @@ std::vector<std::uint32_t> add_all(const WholeProfile& profile, Side side,
 
 }  // namespace
 
-FunctionList::FunctionList(const WholeProfile& profile, const WholeProfile* old)
+FunctionList::FunctionList(const Profile& profile, const Profile* old)
     : columns_(profile.events().size()) {
     const std::vector<std::uint32_t> numbers = add_all(profile, Side::kNew, matching_);
     std::vector<std::uint32_t> old_numbers;
@@ -47,7 +46,7 @@ FunctionList::FunctionList(const WholeProfile& profile, const WholeProfile* old)
 }
 
 // Rows of one place become one.
-void FunctionList::add(const WholeProfile& profile, const std::vector<std::uint32_t>& numbers,
+void FunctionList::add(const Profile& profile, const std::vector<std::uint32_t>& numbers,
                        Column Row::*counts, std::vector<std::uint32_t>& row_of) {
     for (std::size_t i = 0; i < numbers.size(); ++i) {
         const FunctionMatching::Place place = matching_.shown(numbers[i]);
@@ -128,7 +127,7 @@ namespace {
 
 class CallsDocument {
   public:
-    CallsDocument(const WholeProfile& profile, double least_share, JsonWriter& json)
+    CallsDocument(const Profile& profile, double least_share, JsonWriter& json)
         : profile_(profile), least_share_(least_share), json_(json) {}
 
     void write() {
@@ -165,8 +164,8 @@ class CallsDocument {
         add(kOutsideCaller, none, none);
         json_.texts("file", files);
         json_.texts("name", names);
-        write_columns("inclusive", inclusive);
-        write_columns("exclusive", exclusive);
+        write_rows("inclusive", inclusive, none.size(), json_);
+        write_rows("exclusive", exclusive, none.size(), json_);
     }
 
     void write_edges(const CallGraph& graph) {
@@ -187,22 +186,10 @@ class CallsDocument {
         json_.numbers("caller", callers);
         json_.numbers("callee", callees);
         json_.numbers("number", numbers);
-        write_columns("counts", counts);
+        write_rows("counts", counts, profile_.events().size(), json_);
     }
 
-    // By event.
-    void write_columns(std::string_view key, const std::vector<Counts>& rows) {
-        json_.key(key);
-        json_.begin_array();
-        std::vector<std::uint64_t> column(rows.size());
-        for (std::size_t event = 0; event < profile_.events().size(); ++event) {
-            for (std::size_t i = 0; i < rows.size(); ++i) column[i] = rows[i][event];
-            json_.numbers(column);
-        }
-        json_.end_array();
-    }
-
-    const WholeProfile& profile_;
+    const Profile& profile_;
     double least_share_;
     JsonWriter& json_;
     std::map<FunctionKey, std::uint64_t> indices_;
@@ -210,7 +197,7 @@ class CallsDocument {
 
 }  // namespace
 
-void write_calls(const WholeProfile& profile, double least_share, JsonWriter& json) {
+void write_calls(const Profile& profile, double least_share, JsonWriter& json) {
     if (!profile.has_contexts() && profile.calls().empty()) return json.null();
     CallsDocument(profile, least_share, json).write();
 }

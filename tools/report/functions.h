@@ -4,7 +4,7 @@
 
 #include "tools/output/json_writer.h"
 #include "tools/profile/function_matching.h"
-#include "tools/profile/whole_profile.h"
+#include "tools/profile/profile.h"
 #include "tools/report/columns.h"
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class FunctionList {
 
     // `old` may be null. Functions that are one in both, as `assay diff` finds them, are one row.
     // Both must outlive this.
-    FunctionList(const WholeProfile& profile, const WholeProfile* old);
+    FunctionList(const Profile& profile, const Profile* old);
 
     // The highest shares first.
     const std::vector<Row>& rows() const { return rows_; }
@@ -45,8 +45,8 @@ class FunctionList {
   private:
     using Key = std::pair<std::string_view, std::string_view>;
 
-    void add(const WholeProfile& profile, const std::vector<std::uint32_t>& numbers,
-             Column Row::*counts, std::vector<std::uint32_t>& row_of);
+    void add(const Profile& profile, const std::vector<std::uint32_t>& numbers, Column Row::*counts,
+             std::vector<std::uint32_t>& row_of);
     void sort(Counts totals);
 
     FunctionMatching matching_;
@@ -61,6 +61,6 @@ class FunctionList {
 
 // Functions and calls with at least `least_share` of an event's total; null if the profile has no
 // contexts.
-void write_calls(const WholeProfile& profile, double least_share, JsonWriter& json);
+void write_calls(const Profile& profile, double least_share, JsonWriter& json);
 
 }  // namespace assay::report

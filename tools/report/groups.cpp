@@ -23,8 +23,9 @@ constexpr std::size_t kMostLines = 100'000;
 
 class GroupsDocument {
   public:
-    GroupsDocument(const GroupProfile& profile, const FunctionList& functions, JsonWriter& json)
-        : profile_(profile), functions_(functions), json_(json) {}
+    GroupsDocument(const Groups& groups, Counts totals, const FunctionList& functions,
+                   JsonWriter& json)
+        : groups_(groups), totals_(totals), functions_(functions), json_(json) {}
 
     void write() {
         choose_groups();
@@ -39,26 +40,18 @@ class GroupsDocument {
   private:
     struct Line {
         std::size_t group;  // index in shown_
-        GroupProfile::Line line;
+        Groups::Line line;
         double share;
     };
 
-    // The largest share of a total that the counts have.
-    double share(Counts counts) const {
-        double largest = 0;
-        for (std::size_t i = 0; i < counts.size(); ++i)
-            if (profile_.totals()[i] != 0)
-                largest = std::max(largest, static_cast<double>(counts[i]) /
-                                                static_cast<double>(profile_.totals()[i]));
-        return largest;
-    }
+    double share(Counts counts) const { return largest_share(counts, totals_); }
 
     // A group comes before those in it, which cannot have larger shares.
     void choose_groups() {
-        const std::vector<GroupProfile::Group>& groups = profile_.groups();
+        const std::vector<Groups::Group>& groups = groups_.groups();
         std::vector<double> shares;
         shares.reserve(groups.size());
-        for (const GroupProfile::Group& group : groups) shares.push_back(share(group.counts));
+        for (const Groups::Group& group : groups) shares.push_back(share(group.counts));
         shown_.resize(groups.size());
         std::iota(shown_.begin(), shown_.end(), 0);
         std::stable_sort(shown_.begin(), shown_.end(),
@@ -68,14 +61,14 @@ class GroupsDocument {
 
     // With what groups of each have together, of which some may be left out.
     void write_kinds() {
-        const std::vector<GroupProfile::Group>& groups = profile_.groups();
+        const std::vector<Groups::Group>& groups = groups_.groups();
         json_.key("kinds");
         json_.begin_array();
-        for (const std::string& kind : profile_.kinds()) {
-            std::vector<std::uint64_t> sum(profile_.totals().size());
+        for (const std::string& kind : groups_.kinds()) {
+            std::vector<std::uint64_t> sum(totals_.size());
             bool stands_alone = false;  // members are shown in their types
-            for (const GroupProfile::Group& group : groups) {
-                const bool is_outer = group.parent == GroupProfile::kNone;
+            for (const Groups::Group& group : groups) {
+                const bool is_outer = group.parent == Groups::kNone;
                 if (group.kind != kind || (!is_outer && groups[group.parent].kind == kind))
                     continue;
                 stands_alone |= is_outer;
@@ -96,35 +89,34 @@ class GroupsDocument {
         std::vector<std::uint64_t> parents;  // the index plus 1; 0: in none
         std::vector<Counts> counts;
         for (const std::uint32_t number : shown_) {
-            const GroupProfile::Group& group = profile_.groups()[number];
+            const Groups::Group& group = groups_.groups()[number];
             indices.emplace(number, indices.size());
             kinds.push_back(group.kind);
             names.push_back(group.name);
-            parents.push_back(group.parent == GroupProfile::kNone ? 0
-                                                                  : indices.at(group.parent) + 1);
+            parents.push_back(group.parent == Groups::kNone ? 0 : indices.at(group.parent) + 1);
             counts.emplace_back(group.counts);
         }
-        json_.number("leftOut", profile_.groups().size() - shown_.size());
+        json_.number("leftOut", groups_.groups().size() - shown_.size());
         json_.texts("kind", kinds);
         json_.texts("name", names);
         json_.numbers("parent", parents);
         json_.key("attributes");
         json_.begin_array();
-        for (const std::uint32_t number : shown_) write_attributes(profile_.groups()[number]);
+        for (const std::uint32_t number : shown_) write_attributes(groups_.groups()[number]);
         json_.end_array();
         json_.key("callers");
         json_.begin_array();
         for (const std::uint32_t number : shown_) {
             json_.begin_array();
-            for (const std::string& caller : profile_.groups()[number].callers) json_.text(caller);
+            for (const std::string& caller : groups_.groups()[number].callers) json_.text(caller);
             json_.end_array();
         }
         json_.end_array();
-        write_columns(counts);
+        write_rows("counts", counts, totals_.size(), json_);
     }
 
     // Numbers of lines of the events file say nothing here.
-    void write_attributes(const GroupProfile::Group& group) {
+    void write_attributes(const Groups::Group& group) {
         json_.begin_object();
         for (const auto& [key, value] : group.attributes)
             if (key != "stack" && key != "binary") json_.text(key, value);
@@ -134,7 +126,7 @@ class GroupsDocument {
     void write_lines() {
         std::vector<Line> lines;
         for (std::size_t i = 0; i < shown_.size(); ++i)
-            for (GroupProfile::Line& line : profile_.lines(shown_[i])) {
+            for (Groups::Line& line : groups_.lines(shown_[i])) {
                 const double of_total = share(line.counts);
                 lines.push_back({i, std::move(line), of_total});
             }
@@ -146,7 +138,7 @@ class GroupsDocument {
         std::map<Strings::Id, std::uint64_t> indices;
         const auto index_of = [&](Strings::Id id) {
             const auto [found, is_new] = indices.try_emplace(id, texts.size());
-            if (is_new) texts.emplace_back(profile_.text(id));
+            if (is_new) texts.emplace_back(groups_.text(id));
             return found->second;
         };
         std::vector<std::uint64_t> groups, files, functions, numbers;
@@ -166,7 +158,7 @@ class GroupsDocument {
         json_.numbers("file", files);
         json_.numbers("function", functions);
         json_.numbers("line", numbers);
-        write_columns(counts);
+        write_rows("counts", counts, totals_.size(), json_);
         json_.end_object();
     }
 
@@ -174,16 +166,16 @@ class GroupsDocument {
     void write_functions() {
         constexpr std::size_t kMostRows = 200'000;
         std::vector<std::uint64_t> groups, functions;
-        Columns counts(profile_.totals().size());
+        Columns counts(totals_.size());
         for (std::size_t i = 0; i < shown_.size() && groups.size() < kMostRows; ++i) {
-            const std::string& kind = profile_.groups()[shown_[i]].kind;
+            const std::string& kind = groups_.groups()[shown_[i]].kind;
             if (kind != "thread" && !FileGroups::is_kind(kind)) continue;
             std::map<std::uint32_t, Column> sums;
-            for (const GroupProfile::Line& line : profile_.lines(shown_[i])) {
+            for (const Groups::Line& line : groups_.lines(shown_[i])) {
                 const auto row =
-                    functions_.find(profile_.text(line.file), profile_.text(line.function));
+                    functions_.find(groups_.text(line.file), groups_.text(line.function));
                 if (!row || *row >= FunctionList::kMostWritten) continue;
-                Column& sum = sums.try_emplace(*row, profile_.totals().size()).first->second;
+                Column& sum = sums.try_emplace(*row, totals_.size()).first->second;
                 std::transform(sum.begin(), sum.end(), line.counts.begin(), sum.begin(),
                                std::plus<>());
             }
@@ -201,19 +193,8 @@ class GroupsDocument {
         json_.end_object();
     }
 
-    // By event.
-    void write_columns(const std::vector<Counts>& rows) {
-        json_.key("counts");
-        json_.begin_array();
-        std::vector<std::uint64_t> column(rows.size());
-        for (std::size_t event = 0; event < profile_.totals().size(); ++event) {
-            for (std::size_t i = 0; i < rows.size(); ++i) column[i] = rows[i][event];
-            json_.numbers(column);
-        }
-        json_.end_array();
-    }
-
-    const GroupProfile& profile_;
+    const Groups& groups_;
+    const Counts totals_;
     const FunctionList& functions_;
     JsonWriter& json_;
     std::vector<std::uint32_t> shown_;  // the largest shares first
@@ -221,9 +202,10 @@ class GroupsDocument {
 
 }  // namespace
 
-void write_groups(const GroupProfile* profile, const FunctionList& functions, JsonWriter& json) {
-    if (profile == nullptr) return json.null();
-    GroupsDocument(*profile, functions, json).write();
+void write_groups(const Groups* groups, Counts totals, const FunctionList& functions,
+                  JsonWriter& json) {
+    if (groups == nullptr) return json.null();
+    GroupsDocument(*groups, totals, functions, json).write();
 }
 
 }  // namespace assay::report

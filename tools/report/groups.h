@@ -3,12 +3,13 @@
 #pragma once
 
 #include "tools/output/json_writer.h"
-#include "tools/profile/group_profile.h"
+#include "tools/profile/groups.h"
 #include "tools/report/functions.h"
 
 namespace assay::report {
 
-// Those with the largest shares of any event; null if `profile` is.
-void write_groups(const GroupProfile* profile, const FunctionList& functions, JsonWriter& json);
+// Those with the largest shares of any event; null if `groups` is.
+void write_groups(const Groups* groups, Counts totals, const FunctionList& functions,
+                  JsonWriter& json);
 
 }  // namespace assay::report

@@ -174,27 +174,6 @@ void write_page(const Content& content, const Options& options, Sink& sink) {
     sink.write("</script>\n</body>\n</html>\n");
 }
 
-// Throws Error if a file has changed since the totals were read, or is gone as pipes are.
-// An index tells of processes and programs, too.
-void read_groups(const ProfileFiles& files, Counts totals, GroupProfile& groups) {
-    constexpr std::size_t kMostWithLines = 64;  // else they could take all memory
-    FileGroups whole(groups, files, {"process", "program"}, files.paths.size() <= kMostWithLines);
-    for (const std::string& path : files.paths) {
-        if (!events::can_be_read_again(path))
-            throw Error(
-                fmt::format("{} cannot be read twice, as counts by object or type are: "
-                            "write it to a file first",
-                            path == "-" ? "standard input" : path));
-        if (files.has_index)
-            whole.add_file(path);
-        else
-            groups.add_file(path);
-    }
-    groups.finish();
-    if (!std::equal(totals.begin(), totals.end(), groups.totals().begin(), groups.totals().end()))
-        throw Error(fmt::format("{} was changed while it was being read", join(files.paths, ", ")));
-}
-
 }  // namespace
 
 std::vector<Option> options() {
@@ -209,10 +188,18 @@ int report_main(int argc, char** argv) {
     if (!options) return 0;
     const bool difference = !options->old_profile.empty();
     const ProfileFiles files = profile_files(options->profiles);
-    WholeProfile profile, old;
-    for (const std::string& path : files.paths) profile.add_file(path);
+    const bool has_groups = !difference;
+    Profile profile(has_groups ? parts::kRows | parts::kGroups : parts::kRows), old(parts::kRows);
+    constexpr std::size_t kMostWithLines = 64;  // else they could take all memory
+    // An index tells of processes and programs, too.
+    FileGroups(profile, files,
+               has_groups && files.has_index ? std::vector<std::string>{"process", "program"}
+                                             : std::vector<std::string>(),
+               files.paths.size() <= kMostWithLines)
+        .add_files();
     profile.finish();
-    if (const std::string builds = profile.mixed_builds(); !builds.empty()) log::remark(builds);
+    if (const std::string builds = profile.heads().mixed_builds(); !builds.empty())
+        log::remark(builds);
     if (difference) {
         old.choose_events(events::choice_of(profile.events()));
         for (const std::string& path : profile_files({options->old_profile}).paths)
@@ -220,10 +207,9 @@ int report_main(int argc, char** argv) {
         old.finish();
         profile.check_same_events(old);
     }
-    GroupProfile groups;
-    const bool has_groups = (profile.has_groups() || files.has_index) && !difference;
-    if (has_groups) read_groups(files, profile.totals(), groups);
-    Content content{profile, difference ? &old : nullptr, has_groups ? &groups : nullptr,
+    const Groups& groups = profile.groups();
+    Content content{profile, difference ? &old : nullptr,
+                    has_groups && (files.has_index || !groups.groups().empty()) ? &groups : nullptr,
                     std::nullopt};
     if (!options->block_vectors.empty())
         content.phases = read_phases(options->block_vectors, options->simulation_points,

@@ -63,9 +63,9 @@ void Sources::collect() {
     if (content_.old) add(*content_.old, true);
 }
 
-void Sources::add(const WholeProfile& profile, bool is_old) {
+void Sources::add(const Profile& profile, bool is_old) {
     for (std::uint32_t i = 0; i < profile.functions().size(); ++i) {
-        const WholeProfile::Function& function = profile.functions()[i];
+        const Profile::Function& function = profile.functions()[i];
         const std::uint32_t row = is_old ? functions_.row_of_old(i) : functions_.row_of(i);
         for (std::uint32_t place = function.first_place; place < function.end_place; ++place) {
             const Strings::Id id = profile.places()[place].file;
@@ -83,7 +83,7 @@ void Sources::add(const WholeProfile& profile, bool is_old) {
             version.profile = &profile;
             version.name = id;
             sum.resize(profile.events().size());
-            for (const WholeProfile::Line& line : profile.lines(place)) {
+            for (const Profile::Line& line : profile.lines(place)) {
                 version.rows.push_back({line.line, row, line.row});
                 profile.counts().add_to(sum, line.row);
             }

@@ -42,7 +42,7 @@ class Sources {
     };
     // A file in one of the profiles.
     struct Version {
-        const WholeProfile* profile = nullptr;  // null: it does not have the file
+        const Profile* profile = nullptr;  // null: it does not have the file
         Strings::Id name = 0;
         std::vector<Row> rows;
         Text text;
@@ -54,7 +54,7 @@ class Sources {
     };
 
     void collect();
-    void add(const WholeProfile& profile, bool is_old);
+    void add(const Profile& profile, bool is_old);
     void read(Version& version, SourceFinder& finder, const std::vector<std::string>& profiles);
     void write_file(File& file);
     void write_version(const Version& version);

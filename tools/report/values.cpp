@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::size_t kMostLists = 2'000;
 
-void write_list(const WholeProfile& profile, const WholeProfile::Values& values,
-                const ValueSymbols& symbols, JsonWriter& json) {
-    const WholeProfile::Place& place = profile.places()[values.place];
+void write_list(const Profile& profile, const Profile::Values& values, const ValueSymbols& symbols,
+                JsonWriter& json) {
+    const Profile::Place& place = profile.places()[values.place];
     json.begin_object();
     json.text("list", values.list.name);
     json.text("function", profile.text(place.function));
@@ -37,21 +37,21 @@ void write_list(const WholeProfile& profile, const WholeProfile::Values& values,
 
 }  // namespace
 
-void write_values(const WholeProfile& profile, JsonWriter& json) {
-    std::vector<const WholeProfile::Values*> lists;
-    for (const WholeProfile::Values& values : profile.values()) lists.push_back(&values);
+void write_values(const Profile& profile, JsonWriter& json) {
+    std::vector<const Profile::Values*> lists;
+    for (const Profile::Values& values : profile.values()) lists.push_back(&values);
     std::stable_sort(lists.begin(), lists.end(),
                      [](const auto* a, const auto* b) { return a->list.total > b->list.total; });
     const std::size_t shown = std::min(lists.size(), kMostLists);
     json.number("valuesLeftOut", lists.size() - shown);
     lists.resize(shown);
     std::vector<std::uint64_t> values;
-    for (const WholeProfile::Values* list : lists)
+    for (const Profile::Values* list : lists)
         for (const events::HotValue& each : list->list.values) values.push_back(each.value);
     const ValueSymbols symbols(profile.objects(), std::move(values));
     json.key("values");
     json.begin_array();
-    for (const WholeProfile::Values* list : lists) write_list(profile, *list, symbols, json);
+    for (const Profile::Values* list : lists) write_list(profile, *list, symbols, json);
     json.end_array();
 }
 
@@ -65,7 +65,7 @@ void write_axis(const events::Axis& axis, JsonWriter& json) {
 }
 
 // By column, x first: as it is drawn.
-void write_all(const WholeProfile& profile, std::string_view version, JsonWriter& json) {
+void write_all(const Profile& profile, std::string_view version, JsonWriter& json) {
     for (const events::Series& series : profile.series()) {
         json.begin_object();
         json.text("version", version);
@@ -97,7 +97,7 @@ void write_all(const WholeProfile& profile, std::string_view version, JsonWriter
 
 }  // namespace
 
-void write_series(const WholeProfile& profile, const WholeProfile* old, JsonWriter& json) {
+void write_series(const Profile& profile, const Profile* old, JsonWriter& json) {
     json.key("series");
     json.begin_array();
     if (old) write_all(*old, "before", json);

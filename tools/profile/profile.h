@@ -1,10 +1,13 @@
-// The sum of one or more events files with all that they contain: lines, instructions, calling
-// contexts, values. For the commands that convert or show everything, in the order of names.
+// One or more events files, read once and added up, or the difference of two sides. What is kept of
+// them is chosen: a tool that needs functions pays for functions only.
 #pragma once
 
 #include "framework/events/reader.h"
+#include "tools/expressions/expressions.h"
 #include "tools/profile/count_store.h"
-#include "tools/profile/function_profile.h"
+#include "tools/profile/functions.h"
+#include "tools/profile/groups.h"
+#include "tools/profile/heads.h"
 #include "tools/profile/merged_series.h"
 #include "tools/profile/strings.h"
 
@@ -21,11 +24,33 @@
 
 namespace assay {
 
-class WholeProfile final : public events::Handler {
+// What is kept of the files, besides what their heads say.
+namespace parts {
+inline constexpr unsigned kFunctions = 1;     // counts by function and source file
+inline constexpr unsigned kLines = 2;         // and the calls through which they were inlined
+inline constexpr unsigned kInstructions = 4;  // the same
+inline constexpr unsigned kValues = 8;
+inline constexpr unsigned kContexts = 16;  // and calls without contexts
+inline constexpr unsigned kGroups = 32;    // needs contexts
+inline constexpr unsigned kSeries = 64;
+// What can be written as an events file again, but for groups.
+inline constexpr unsigned kRows = kLines | kInstructions | kValues | kContexts | kSeries;
+}  // namespace parts
+
+class Profile final : public events::Handler {
   public:
-    // Its files are refused if their counts take more than `most_bytes`, and as much again while
-    // they are added up.
-    explicit WholeProfile(std::size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
+    // Files are refused if their counts take more than `most_bytes`, and as much again while they
+    // are added up.
+    explicit Profile(unsigned kept, std::size_t most_bytes = kMostBytes)
+        : kept_(kept), most_bytes_(most_bytes) {}
+    Profile(const Profile&) = delete;
+    Profile& operator=(const Profile&) = delete;
+    // Of functions and source files, names after the replacements.
+    Profile(unsigned kept, std::vector<Replacement> file_names,
+            std::vector<Replacement> function_names)
+        : kept_(kept),
+          most_bytes_(kMostBytes),
+          by_source_(std::move(file_names), std::move(function_names)) {}
 
     // As Location in parser.h.
     struct Place {
@@ -86,32 +111,53 @@ class WholeProfile final : public events::Handler {
 
     // Before the first file.
     void choose_events(events::EventChoice choice) { choice_ = std::move(choice); }
+    // Before the first file. The other profile must outlive the reading.
+    void require_events_of(const Profile& other) { same_events_as_ = &other; }
+    // Has `beside`, which must outlive the reading, receive what is read of the files that are
+    // added, too, but for instructions and objects; the counts of a line with the sign of its side.
+    void pass_on(events::Handler& beside) { beside_ = &beside; }
     // Throws Error if the file is malformed, if its events are not those of the others, or if it
-    // has more than any program has.
-    void add_file(const std::string& path);
-    // After the last file: adds up and sorts.
+    // has more than any program has. Only what has nothing but functions can be a difference.
+    // `whole`: see Groups.
+    void add_file(const std::string& path, Side side = Side::kNew, Groups::WholeOf whole = {});
+    // Without counts; its index. Only while a file is added.
+    std::uint32_t add_whole_group(std::string kind, std::string name, std::uint32_t parent) {
+        return groups_.add_whole_group(std::move(kind), std::move(name), parent);
+    }
+    // Of a difference, after the last file: see FunctionTable.
+    void match_functions();
+    // Reads the files again, with functions, for their lines and instructions. Throws Error also if
+    // one has changed since.
+    void read_details(const Details& details);
+    // After the last file, if more than functions is kept: adds up and sorts.
     void finish();
+    // Throws Error if a file has neither counts nor values of instructions.
+    void check_instructions() const;
 
-    // --- After finish().
+    // --- What files say of themselves.
 
-    // Throws Error, with both lists, if the other's are different.
-    void check_same_events(const WholeProfile& other) const;
-
+    // Of the first file. It is a difference if anything was subtracted.
+    const events::Header& header() const { return header_; }
+    const Heads& heads() const { return heads_; }
     const std::vector<std::string>& paths() const { return paths_; }
     const std::vector<std::string>& commands() const { return heads_.commands(); }
     // What makes a file incomplete, with its name.
     const std::vector<std::string>& incomplete() const { return heads_.incomplete(); }
-    // See Heads.
-    std::string mixed_builds() const { return heads_.mixed_builds(); }
-    // What all files say of how they were made, e.g. the shapes of the caches; and the files of
-    // block vectors that any of them names.
-    const std::vector<std::pair<std::string, std::string>>& descriptions() const {
-        return header_.descriptions;
-    }
     const std::vector<events::Event>& events() const { return header_.events; }
     const std::vector<events::Derived>& derived() const { return header_.derived; }
     const std::vector<events::Object>& objects() const { return heads_.objects(); }
     Counts totals() const { return totals_; }
+
+    // --- Functions, and details of them.
+
+    const FunctionTable& by_source() const { return by_source_; }
+    const DetailTable& details() const { return details_; }
+
+    // --- After finish().
+
+    // Throws Error, with both lists, if the other's are different.
+    void check_same_events(const Profile& other) const;
+
     const std::vector<events::Series>& series() const { return series_.series(); }
     // How many more there are than an events file has.
     std::size_t series_left_out() const { return series_.left_out(); }
@@ -147,8 +193,8 @@ class WholeProfile final : public events::Handler {
     std::string_view linkage_name(Strings::Id function) const;
     // Of all functions that have any, by their names.
     std::vector<std::pair<std::string_view, std::string_view>> linkage_names() const;
-    // Of which GroupProfile tells.
-    bool has_groups() const { return has_groups_; }
+    // Whose the counts are.
+    const Groups& groups() const { return groups_; }
     // What of each event is counted by context.
     Counts context_totals() const { return context_totals_; }
     // The function of that name. A function that has lines in several files, because it includes
@@ -162,6 +208,7 @@ class WholeProfile final : public events::Handler {
 
   private:
     void start(const events::Header& header) override;
+    void turns_into_difference() override;
     void object(const events::Object& object) override;
     void location(const events::Location& location) override;
     void line(std::uint32_t line, Counts counts) override;
@@ -170,13 +217,16 @@ class WholeProfile final : public events::Handler {
     void site(const events::Site& site) override;
     void line_sites(std::uint32_t site, std::uint64_t count) override;
     void instruction_sites(std::uint32_t site, std::uint64_t count) override;
-    void group(const events::Group&) override { has_groups_ = true; }
+    void group(const events::Group& group) override;
+    void counts_of(std::uint32_t group, std::uint32_t line, Counts counts) override;
     void linkage(std::string_view function, std::string_view name) override;
     void stack(const events::Stack& stack, Counts counts) override;
     void call(const Call& call, Counts inclusive) override;
 
-    void check_events(const events::Header& header) const;
-    void keep_common_descriptions(const events::Header& header);
+    bool keeps(unsigned parts) const { return (kept_ & parts) != 0; }
+    void start_first(const events::Header& header);
+    void add_totals(Counts totals);
+    std::vector<std::string> callers_of(std::uint64_t context) const;
     // Of rows of the current location whose sites are not known yet.
     void check_location(std::size_t rows) const;
     std::vector<std::uint32_t> ranks_of_files() const;
@@ -201,16 +251,35 @@ class WholeProfile final : public events::Handler {
         std::size_t operator()(const Place& place) const;
     };
 
-    std::size_t most_bytes_;
-    std::string path_;  // of the file being read
-    events::Header header_;
+    const unsigned kept_;
+    const std::size_t most_bytes_;
     events::EventChoice choice_;  // after the first file: its events
+    events::Handler* beside_ = nullptr;
+    const Profile* same_events_as_ = nullptr;
+    std::string path_;  // of the file being read
+    Side side_ = Side::kNew;
+    Signed signed_;
+    bool of_differences_ = false;  // the files themselves
+    events::Header header_;
     std::vector<std::string> paths_;
     Heads heads_;
     MergedSeries series_;
     std::vector<std::uint32_t> context_map_;  // of the file being read
     std::vector<std::uint32_t> site_map_;     // of the file being read
     std::vector<std::uint64_t> totals_, context_totals_;
+
+    FunctionTable by_source_{{}, {}};
+    DetailTable details_{by_source_, heads_};
+    struct File {
+        std::string path;
+        Side side;
+        std::vector<std::uint64_t> totals;
+        bool can_be_read_again;
+    };
+    std::vector<File> read_;
+    bool is_pipe_ = false;  // which cannot be read again: its details are all kept
+    Groups groups_;
+    Groups::WholeOf whole_of_;  // of the file being read
 
     Strings strings_;
     CountStore counts_;
@@ -224,7 +293,6 @@ class WholeProfile final : public events::Handler {
     std::vector<Values> values_;
     std::size_t rows_when_compacted_ = 0, rows_since_ = 0;
     bool contexts_came_again_ = false;  // since then
-    bool has_groups_ = false;
     std::vector<Function> functions_;
     // Where those of a place begin.
     std::vector<std::size_t> place_lines_, place_lines_by_site_, place_instructions_, place_values_;

@@ -1,4 +1,4 @@
-#include "tools/profile/group_profile.h"
+#include "tools/profile/groups.h"
 
 #include "framework/support/error.h"
 
@@ -12,11 +12,6 @@
 namespace assay {
 
 namespace {
-
-void add(std::vector<std::uint64_t>& to, Counts counts) {
-    if (to.size() < counts.size()) to.resize(counts.size());
-    for (std::size_t i = 0; i < counts.size(); ++i) to[i] += counts[i];
-}
 
 std::optional<std::uint64_t> parse(std::string_view text) {
     std::uint64_t number = 0;
@@ -32,73 +27,63 @@ std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
-std::string_view GroupProfile::Group::attribute(std::string_view key) const {
+std::string_view Groups::Group::attribute(std::string_view key) const {
     for (const auto& attribute : attributes)
         if (attribute.first == key) return attribute.second;
     return {};
 }
 
-std::optional<std::uint64_t> GroupProfile::Group::number(std::string_view key) const {
+std::optional<std::uint64_t> Groups::Group::number(std::string_view key) const {
     return parse(attribute(key));
 }
 
-void GroupProfile::add_file(const std::string& path, const WholeOf& whole) {
-    whole_of_ = whole;
-    whole_ = {};
+void Groups::begin_file(const std::string& path, const events::Header& header, WholeOf whole) {
     path_ = path;
-    if (first_path_.empty()) first_path_ = path;
+    header_ = header;
+    columns_ = header.events.size();
+    whole_of_ = std::move(whole);
+    whole_ = {};
     read_.clear();
-    contexts_.assign(1, {});
     read_lines_.clear();
     alike_.clear();
-    events::read_events(path, *this, events::Accept::kProfiles, choice_);
+}
+
+void Groups::end_file(const CallersOf& callers_of) {
     std::vector<std::uint32_t> indices;
     for (const events::Group& group : read_)
-        indices.push_back(index_of(group, group.parent == 0 ? kNone : indices[group.parent - 1]));
+        indices.push_back(
+            index_of(group, group.parent == 0 ? kNone : indices[group.parent - 1], callers_of));
     for (const auto& [key, counts] : read_lines_) {
         const std::uint32_t group = indices[key.group - 1];
-        add(groups_[group].counts, counts);
-        add(lines_[{group, key.file, key.function, key.line}], counts);
+        add_counts(groups_[group].counts, counts);
+        add_counts(lines_[{group, key.file, key.function, key.line}], counts);
     }
 }
 
-void GroupProfile::start(const events::Header& header) {
-    binaries_ = header.objects;
-    if (totals_.empty()) {
-        header_ = header;
-        if (choice_.names.empty()) choice_ = events::choice_of(header.events);
-        totals_.resize(header.events.size());
-    } else {
-        events::check_same_events(header, path_, header_, first_path_);
-    }
-    if (whole_of_) file_header_ = header;
-}
-
-void GroupProfile::location(const events::Location& location) {
+void Groups::location(const events::Location& location) {
+    if (read_.empty() && !whole_of_ && whole_.groups.empty()) return;  // none of the file's
     file_ = strings_.id(location.file);
     function_ = strings_.id(location.function);
 }
 
-void GroupProfile::line(std::uint32_t line, Counts counts) {
-    add(totals_, counts);
+void Groups::line(std::uint32_t line, Counts counts) {
     // All groups stand before the first counts.
-    if (whole_of_) whole_ = std::exchange(whole_of_, {})(file_header_, read_);
+    if (whole_of_) whole_ = std::exchange(whole_of_, {})(header_, read_);
     for (const std::uint32_t group : whole_.groups) {
-        add(groups_[group].counts, counts);
+        add_counts(groups_[group].counts, counts);
         if (whole_.lines) add_line({group, file_, function_, line}, counts);
     }
 }
 
 // Of a file that is a group as a whole.
-void GroupProfile::add_line(const LineKey& key, Counts counts) {
+void Groups::add_line(const LineKey& key, Counts counts) {
     std::vector<std::uint64_t>& own = lines_[key];
     constexpr std::size_t kRowBytes = 96;
     if (own.empty()) take_room(kRowBytes + counts.size_bytes());
-    add(own, counts);
+    add_counts(own, counts);
 }
 
-std::uint32_t GroupProfile::add_whole_group(std::string kind, std::string name,
-                                            std::uint32_t parent) {
+std::uint32_t Groups::add_whole_group(std::string kind, std::string name, std::uint32_t parent) {
     const auto index = static_cast<std::uint32_t>(groups_.size());
     add_kind(kind);
     if (parent != kNone) groups_[parent].inner.push_back(index);
@@ -108,49 +93,39 @@ std::uint32_t GroupProfile::add_whole_group(std::string kind, std::string name,
                        {},
                        {},
                        {},
-                       std::vector<std::uint64_t>(totals_.size()),
+                       std::vector<std::uint64_t>(columns_),
                        {}});
     return index;
 }
 
-void GroupProfile::take_room(std::size_t bytes) {
+void Groups::take_room(std::size_t bytes) {
     bytes_ += bytes;
     if (bytes_ > kMostBytes)
         throw Error(fmt::format("{}: its groups take more than {} bytes", path_, kMostBytes));
 }
 
-void GroupProfile::group(const events::Group& group) {
+void Groups::add(const events::Group& group) {
     std::size_t bytes = 2 * (sizeof(events::Group) + group.name.size() + group.kind.size());
     for (const auto& [key, value] : group.attributes) bytes += 2 * (key.size() + value.size() + 64);
-    take_room(bytes + totals_.size() * sizeof totals_[0]);
+    take_room(bytes + columns_ * sizeof(std::uint64_t));
     read_.push_back(group);
 }
 
-void GroupProfile::counts_of(std::uint32_t group, std::uint32_t line, Counts counts) {
+void Groups::add_part(std::uint32_t group, std::uint32_t line, Counts counts) {
     std::vector<std::uint64_t>& own = read_lines_[{group, file_, function_, line}];
     constexpr std::size_t kRowBytes = 2 * 96;  // here and in lines_
     if (own.empty()) take_room(kRowBytes + 2 * counts.size_bytes());
-    add(own, counts);
+    add_counts(own, counts);
 }
 
-void GroupProfile::stack(const events::Stack& stack, Counts) {
-    contexts_.push_back({stack.parent, std::string(stack.function)});
-}
-
-std::vector<std::string> GroupProfile::callers_of(const events::Group& group) const {
+std::uint32_t Groups::index_of(const events::Group& group, std::uint32_t parent,
+                               const CallersOf& callers_of) {
     std::vector<std::string> callers;
-    for (const auto& [key, value] : group.attributes) {
-        if (key != "stack") continue;
-        std::uint64_t context = parse(value).value_or(0);
-        for (; context != 0 && context < contexts_.size() && callers.size() < kMostCallers;
-             context = contexts_[context].parent)
-            callers.push_back(contexts_[context].function);
-    }
-    return callers;
-}
-
-std::uint32_t GroupProfile::index_of(const events::Group& group, std::uint32_t parent) {
-    std::vector<std::string> callers = callers_of(group);
+    for (const auto& [key, value] : group.attributes)
+        if (key == "stack") {
+            std::vector<std::string> more = callers_of(parse(value).value_or(0));
+            callers.insert(callers.end(), more.begin(), more.end());
+        }
     std::vector<std::string> identity = {std::to_string(parent), group.kind, group.name};
     for (const char* key : {"class", "size", "offset", "number"})
         for (const auto& [name, value] : group.attributes)
@@ -158,8 +133,8 @@ std::uint32_t GroupProfile::index_of(const events::Group& group, std::uint32_t p
     std::string binary;
     for (const auto& [name, value] : group.attributes)
         if (const auto number = parse(value);
-            name == "binary" && number && *number < binaries_.size())
-            binary = binaries_[*number].path;
+            name == "binary" && number && *number < header_.objects.size())
+            binary = header_.objects[*number].path;
     identity.push_back(binary);
     identity.insert(identity.end(), callers.begin(), callers.end());
     if (callers.empty()) identity.push_back(std::to_string(++alike_[identity]));
@@ -175,18 +150,18 @@ std::uint32_t GroupProfile::index_of(const events::Group& group, std::uint32_t p
                        group.attributes,
                        std::move(callers),
                        {},
-                       std::vector<std::uint64_t>(totals_.size()),
+                       std::vector<std::uint64_t>(columns_),
                        std::move(binary)});
     if (parent != kNone) groups_[parent].inner.push_back(found->second);
     add_kind(group.kind);
     return found->second;
 }
 
-void GroupProfile::add_kind(const std::string& kind) {
+void Groups::add_kind(const std::string& kind) {
     if (std::find(kinds_.begin(), kinds_.end(), kind) == kinds_.end()) kinds_.push_back(kind);
 }
 
-void GroupProfile::add_attributes(Group& to, const events::Group& from) {
+void Groups::add_attributes(Group& to, const events::Group& from) {
     const auto value_in = [&](const std::string& key) -> const std::string* {
         for (const auto& [name, value] : from.attributes)
             if (name == key) return &value;
@@ -213,12 +188,13 @@ void GroupProfile::add_attributes(Group& to, const events::Group& from) {
 }
 
 // An inner group comes behind the one that it is in.
-void GroupProfile::finish() {
+void Groups::finish() {
     for (std::size_t i = groups_.size(); i-- > 0;)
-        if (groups_[i].parent != kNone) add(groups_[groups_[i].parent].counts, groups_[i].counts);
+        if (groups_[i].parent != kNone)
+            add_counts(groups_[groups_[i].parent].counts, groups_[i].counts);
 }
 
-std::vector<GroupProfile::Line> GroupProfile::lines(std::uint32_t group) const {
+std::vector<Groups::Line> Groups::lines(std::uint32_t group) const {
     std::vector<Line> lines;
     for (auto at = lines_.lower_bound({group, 0, 0, 0});
          at != lines_.end() && at->first.group == group; ++at)

@@ -7,7 +7,7 @@
 // name.
 #pragma once
 
-#include "framework/events/reader.h"
+#include "framework/events/parser.h"
 #include "tools/profile/count_store.h"
 #include "tools/profile/strings.h"
 
@@ -23,7 +23,8 @@
 
 namespace assay {
 
-class GroupProfile final : public events::Handler {
+// Profile feeds it.
+class Groups {
   public:
     struct Group {
         std::uint32_t parent;  // an index; kNone: it is in none
@@ -55,28 +56,32 @@ class GroupProfile final : public events::Handler {
     };
     using WholeOf =
         std::function<Whole(const events::Header& header, const std::vector<events::Group>& own)>;
-    // Before the first file.
-    void choose_events(events::EventChoice choice) { choice_ = std::move(choice); }
-    // Throws Error if the file is malformed, if its events are not those of the others, or if it
-    // has more than any program has. `whole` is called with the file's header and own groups.
-    void add_file(const std::string& path, const WholeOf& whole = {});
-    // Without counts; its index. Only while a file is added.
-    std::uint32_t add_whole_group(std::string kind, std::string name, std::uint32_t parent);
-    // After the last one: adds up what is in inner groups.
-    void finish();
 
     const std::vector<Group>& groups() const { return groups_; }
     // Of all kinds, in the order of the files.
     const std::vector<std::string>& kinds() const { return kinds_; }
     std::vector<Line> lines(std::uint32_t group) const;
     std::string_view text(Strings::Id id) const { return strings_[id]; }
-    Counts totals() const { return totals_; }
+
+    // --- While files are read.
+
+    // `whole` is called with the header and the groups of the file itself.
+    void begin_file(const std::string& path, const events::Header& header, WholeOf whole);
+    void location(const events::Location& location);
+    void line(std::uint32_t line, Counts counts);
+    void add(const events::Group& group);
+    // What of a line belongs to a group of the file itself.
+    void add_part(std::uint32_t group, std::uint32_t line, Counts counts);
+    // By the number of a context in the file: its functions, the innermost first, at most
+    // kMostCallers.
+    using CallersOf = std::function<std::vector<std::string>(std::uint64_t context)>;
+    void end_file(const CallersOf& callers_of);
+    // Without counts; its index.
+    std::uint32_t add_whole_group(std::string kind, std::string name, std::uint32_t parent);
+    // After the last file: adds up what is in inner groups.
+    void finish();
 
   private:
-    struct Context {
-        std::uint32_t parent;
-        std::string function;
-    };
     struct LineKey {
         std::uint32_t group;
         Strings::Id file, function;
@@ -87,29 +92,19 @@ class GroupProfile final : public events::Handler {
         }
     };
 
-    void start(const events::Header& header) override;
-    void location(const events::Location& location) override;
-    void line(std::uint32_t line, Counts counts) override;
-    void group(const events::Group& group) override;
-    void counts_of(std::uint32_t group, std::uint32_t line, Counts counts) override;
-    void stack(const events::Stack& stack, Counts counts) override;
-
-    std::vector<std::string> callers_of(const events::Group& group) const;
-    std::uint32_t index_of(const events::Group& group, std::uint32_t parent);
+    std::uint32_t index_of(const events::Group& group, std::uint32_t parent,
+                           const CallersOf& callers_of);
     void take_room(std::size_t bytes);
     void add_attributes(Group& to, const events::Group& from);
     void add_line(const LineKey& key, Counts counts);
     void add_kind(const std::string& kind);
 
-    std::string path_, first_path_;
-    events::EventChoice choice_;           // after the first file: its events
-    events::Header header_, file_header_;  // of the first file, and of the one being read
-    std::vector<std::uint64_t> totals_;
+    std::size_t columns_ = 0;
     Strings strings_;
     // Of the file being read.
-    std::vector<events::Object> binaries_;
+    std::string path_;
+    events::Header header_;
     std::vector<events::Group> read_;
-    std::vector<Context> contexts_;
     WholeOf whole_of_;
     Whole whole_;
     std::map<LineKey, std::vector<std::uint64_t>> read_lines_;

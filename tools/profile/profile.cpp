@@ -1,11 +1,12 @@
-#include "tools/profile/whole_profile.h"
+#include "tools/profile/profile.h"
 
+#include "framework/events/file.h"
 #include "framework/support/error.h"
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <limits>
 #include <numeric>
-#include <set>
 #include <tuple>
 
 namespace assay {
@@ -19,23 +20,18 @@ constexpr std::size_t kFewRows = std::size_t{1} << 16;
 // Of one function in one file, which wait for their sites: more than any function has.
 constexpr std::size_t kMostRowsOfALocation = std::size_t{1} << 22;
 
-auto key(const WholeProfile::Line& line) {
+auto key(const Profile::Line& line) {
     return std::tie(line.place, line.line, line.site);
 }
-auto key(const WholeProfile::Instruction& at) {
+auto key(const Profile::Instruction& at) {
     return std::tie(at.place, at.line, at.site, at.object, at.address);
 }
-auto key(const WholeProfile::Values& values) {
+auto key(const Profile::Values& values) {
     return std::tie(values.place, values.line, values.object, values.address, values.list.name);
 }
 
 // Of calls inlined into one another. A symbolizer finds none deeper.
 constexpr std::uint32_t kMostDepth = 256;
-
-// What belongs to a profile but is in a file of its own: each is one part of the sum.
-bool names_file(std::string_view description) {
-    return description == "block vectors" || description == "block addresses";
-}
 
 template <typename Row>
 bool comes_before(const Row& a, const Row& b) {
@@ -78,77 +74,134 @@ std::span<const Row> rows_of(const std::vector<Row>& rows, const std::vector<std
 
 // --- Reading
 
-void WholeProfile::add_file(const std::string& path) {
+void Profile::add_file(const std::string& path, Side side, Groups::WholeOf whole) {
     path_ = path;
-    const events::FileSummary read =
-        events::read_events(path, *this, events::Accept::kProfiles, choice_);
+    side_ = side;
+    signed_.set(side);
+    whole_of_ = std::move(whole);
+    const bool can_be_read_again = events::can_be_read_again(path);
+    is_pipe_ = keeps(parts::kFunctions) && !can_be_read_again;
+    if (is_pipe_) details_.begin(path, side);
+    const events::Accept accept =
+        kept_ == parts::kFunctions ? events::Accept::kDifferences : events::Accept::kProfiles;
+    events::FileSummary read = events::read_events(path, *this, accept, choice_);
+    add_totals(read.totals);
     paths_.push_back(path);
-    totals_.resize(read.totals.size());
-    for (std::size_t i = 0; i < totals_.size(); ++i)
-        if (__builtin_add_overflow(totals_[i], read.totals[i], &totals_[i]))
-            throw Error(fmt::format("{}: with it, the total of {} exceeds 64 bits", path,
-                                    header_.events[i].name));
+    if (keeps(parts::kGroups))
+        groups_.end_file([&](std::uint64_t context) { return callers_of(context); });
+    if (keeps(parts::kFunctions))
+        read_.push_back({path, side, std::move(read.totals), can_be_read_again});
+    // A difference is mostly one of two builds.
+    if (!header_.difference) heads_.compare_builds();
     make_room();
 }
 
-void WholeProfile::start(const events::Header& header) {
-    if (paths_.empty()) {
-        header_ = header;
-        if (choice_.names.empty()) choice_ = events::choice_of(header.events);
-        counts_.set_columns(header.events.size());
-        const std::vector<std::uint64_t> zero(header.events.size());
-        contexts_[0].row = counts_.append(zero);
-        context_totals_ = zero;
-    } else {
-        check_events(header);
-        keep_common_descriptions(header);
+void Profile::add_totals(Counts totals) {
+    if (side_ == Side::kOld) header_.difference = true;
+    for (std::size_t i = 0; i < totals_.size(); ++i) {
+        const auto fail = [&](std::string_view what) {
+            throw Error(fmt::format("{}: with it, the {} of {} exceeds 64 bits", path_, what,
+                                    header_.events[i].name));
+        };
+        if (!header_.difference) {
+            if (__builtin_add_overflow(totals_[i], totals[i], &totals_[i])) fail("total");
+            continue;
+        }
+        // Counts of a profile have all 64 bits, those of a difference 63 and a sign.
+        constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+        if (!of_differences_ && totals[i] > kMost) fail("difference");
+        std::int64_t sum = 0;
+        if (__builtin_add_overflow(static_cast<std::int64_t>(totals_[i]),
+                                   static_cast<std::int64_t>(signed_(totals)[i]), &sum))
+            fail("total");
+        totals_[i] = static_cast<std::uint64_t>(sum);
     }
+}
+
+void Profile::read_details(const Details& details) {
+    details_.choose(details);
+    for (const File& file : read_) {
+        if (!file.can_be_read_again) continue;
+        details_.begin(file.path, file.side);
+        if (events::read_events(file.path, details_, events::Accept::kDifferences, choice_)
+                .totals != file.totals)
+            throw Error(fmt::format("{} was changed while it was being read", file.path));
+    }
+}
+
+void Profile::match_functions() {
+    details_.rename_files(by_source_.match());
+}
+
+void Profile::start(const events::Header& header) {
     heads_.add(path_, header);
-    series_.add(path_, header.series);
+    if (paths_.empty()) {
+        start_first(header);
+    } else {
+        events::check_same_events(header, path_, header_, paths_.front());
+        if (header.difference != of_differences_)
+            throw Error(
+                fmt::format("of {} and {}, one is a profile and the other a difference of two; "
+                            "only what is alike can be combined",
+                            paths_.front(), path_));
+    }
+    if (beside_) beside_->start(header);
+    if (keeps(parts::kSeries)) series_.add(path_, header.series);
+    if (keeps(parts::kGroups)) groups_.begin_file(path_, header, std::exchange(whole_of_, {}));
     context_map_ = site_map_ = {0};
 }
 
-void WholeProfile::check_events(const events::Header& header) const {
-    events::check_same_events(header, path_, header_, paths_.front());
+void Profile::start_first(const events::Header& header) {
+    if (header.difference && side_ == Side::kOld)
+        throw Error(fmt::format(
+            "{} is a difference; only profiles can be compared, see assay diff -o", path_));
+    if (same_events_as_ != nullptr)
+        events::check_same_events(header, path_, same_events_as_->header_,
+                                  same_events_as_->paths_.front(),
+                                  "name events that both have with --show");
+    header_ = header;
+    if (choice_.names.empty()) choice_ = events::choice_of(header.events);
+    of_differences_ = header.difference;
+    const std::vector<std::uint64_t> zero(header.events.size());
+    totals_ = context_totals_ = zero;
+    by_source_.set_columns(zero.size());
+    details_.set_columns(zero.size());
+    counts_.set_columns(zero.size());
+    if (kept_ != parts::kFunctions) contexts_[0].row = counts_.append(zero);
 }
 
-void WholeProfile::check_same_events(const WholeProfile& other) const {
+void Profile::turns_into_difference() {
+    if (side_ == Side::kOld)
+        throw Error(fmt::format("{} has negative counts; only profiles can be compared", path_));
+    if (!paths_.empty())
+        throw Error(fmt::format(
+            "{} has negative counts, as a difference of two profiles has, and {} has none; "
+            "only what is alike can be combined",
+            path_, paths_.front()));
+    of_differences_ = header_.difference = true;
+}
+
+void Profile::check_same_events(const Profile& other) const {
     events::check_same_events(header_, paths_.front(), other.header_, other.paths_.front());
 }
 
-void WholeProfile::keep_common_descriptions(const events::Header& header) {
-    // That counts are estimates is true of the sum, however little of it was sampled.
-    constexpr const char* kSampled = "Sampled";
-    const auto says_so = [](const auto& description) { return description.first == kSampled; };
-    const auto is_sampled = [&](const events::Header& of) {
-        return std::any_of(of.descriptions.begin(), of.descriptions.end(), says_so);
-    };
-    const bool sampled = is_sampled(header_) || is_sampled(header);
-    auto& kept = header_.descriptions;
-    const std::set here(header.descriptions.begin(), header.descriptions.end());
-    std::erase_if(kept, [&](const auto& description) {
-        return !names_file(description.first) && !here.contains(description);
-    });
-    std::set before(kept.begin(), kept.end());
-    for (const auto& description : header.descriptions)
-        if (names_file(description.first) && before.insert(description).second)
-            kept.push_back(description);
-    if (sampled && !is_sampled(header_))
-        header_.descriptions.emplace_back(kSampled, "some of what was added up; see the files");
-}
-
-void WholeProfile::object(const events::Object& object) {
+void Profile::object(const events::Object& object) {
     heads_.add_object(object);
 }
 
-std::size_t WholeProfile::PlaceHash::operator()(const Place& place) const {
+std::size_t Profile::PlaceHash::operator()(const Place& place) const {
     std::uint64_t hash = 0;
     for (const std::uint64_t part : {place.file, place.function_file, place.function})
         hash = (hash ^ part) * 0x9E37'79B9'7F4A'7C15ULL;
     return hash ^ hash >> 32;
 }
 
-void WholeProfile::location(const events::Location& location) {
+void Profile::location(const events::Location& location) {
+    if (keeps(parts::kFunctions)) by_source_.location(location, side_);
+    if (is_pipe_) details_.location(location);
+    if (beside_) beside_->location(location);
+    if (keeps(parts::kGroups)) groups_.location(location);
+    if (!keeps(parts::kRows)) return;
     make_room();
     const Place place = {strings_.id(location.file), strings_.id(location.function_file),
                          strings_.id(location.function)};
@@ -160,14 +213,21 @@ void WholeProfile::location(const events::Location& location) {
     next_instruction_ = instructions_.size();
 }
 
-void WholeProfile::line(std::uint32_t line, Counts counts) {
+void Profile::line(std::uint32_t line, Counts counts) {
+    if (keeps(parts::kFunctions)) by_source_.add(signed_(counts));
+    if (is_pipe_) details_.line(line, counts);
+    if (beside_) beside_->line(line, signed_(counts));
+    if (keeps(parts::kGroups)) groups_.line(line, counts);
+    if (!keeps(parts::kLines)) return;
     if (!sites_may_follow()) make_room();
     check_location(lines_.size() - std::min(next_line_, lines_.size()));
     ++rows_since_;
     lines_.push_back({place_, line, 0, counts_.append(counts)});
 }
 
-void WholeProfile::instruction(const events::Handler::Instruction& at, Counts counts) {
+void Profile::instruction(const events::Handler::Instruction& at, Counts counts) {
+    if (is_pipe_) details_.instruction(at, counts);
+    if (!keeps(parts::kInstructions)) return;
     if (!sites_may_follow()) make_room();
     check_location(instructions_.size() - std::min(next_instruction_, instructions_.size()));
     ++rows_since_;
@@ -175,7 +235,8 @@ void WholeProfile::instruction(const events::Handler::Instruction& at, Counts co
         {place_, at.line, 0, heads_.object(at.object), at.address, counts_.append(counts)});
 }
 
-void WholeProfile::call(const Call& call, Counts inclusive) {
+void Profile::call(const Call& call, Counts inclusive) {
+    if (!keeps(parts::kContexts)) return;
     make_room();
     ++rows_since_;
     const Place& caller = places_[place_];
@@ -189,19 +250,23 @@ void WholeProfile::call(const Call& call, Counts inclusive) {
         throw Error(fmt::format("{}: the calls of {} exceed 64 bits", path_, call.callee));
 }
 
-void WholeProfile::check_location(std::size_t rows) const {
+void Profile::check_location(std::size_t rows) const {
     if (rows >= kMostRowsOfALocation && sites_may_follow())
         throw Error(fmt::format("{}: {} has more than {} lines of counts, which no function has",
                                 path_, text(places_[place_].function), kMostRowsOfALocation));
 }
 
-void WholeProfile::values(const events::Handler::Instruction& at, const events::Hotlist& list) {
+void Profile::values(const events::Handler::Instruction& at, const events::Hotlist& list) {
+    if (beside_) beside_->values(at, list);
+    if (!keeps(parts::kValues)) return;
     if (!sites_may_follow()) make_room();
     rows_since_ += 1 + list.values.size();
     values_.push_back({place_, at.line, heads_.object(at.object), at.address, list});
 }
 
-void WholeProfile::site(const events::Site& site) {
+void Profile::site(const events::Site& site) {
+    if (beside_) beside_->site(site);
+    if (!keeps(parts::kLines | parts::kInstructions)) return;
     make_room();
     ++rows_since_;
     const std::uint32_t parent = site_map_[site.parent];
@@ -219,18 +284,30 @@ void WholeProfile::site(const events::Site& site) {
     site_map_.push_back(entry->second);
 }
 
-void WholeProfile::line_sites(std::uint32_t site, std::uint64_t count) {
+void Profile::line_sites(std::uint32_t site, std::uint64_t count) {
+    if (beside_) beside_->line_sites(site, count);
+    if (!keeps(parts::kLines)) return;
     if (site == 0) next_line_ += count;  // as it is
     for (; site != 0 && count != 0; --count) lines_[next_line_++].site = site_map_[site];
 }
 
-void WholeProfile::instruction_sites(std::uint32_t site, std::uint64_t count) {
+void Profile::instruction_sites(std::uint32_t site, std::uint64_t count) {
+    if (!keeps(parts::kInstructions)) return;
     if (site == 0) next_instruction_ += count;
     for (; site != 0 && count != 0; --count)
         instructions_[next_instruction_++].site = site_map_[site];
 }
 
-void WholeProfile::linkage(std::string_view function, std::string_view name) {
+void Profile::group(const events::Group& group) {
+    if (keeps(parts::kGroups)) groups_.add(group);
+}
+
+void Profile::counts_of(std::uint32_t group, std::uint32_t line, Counts counts) {
+    if (keeps(parts::kGroups)) groups_.add_part(group, line, counts);
+}
+
+void Profile::linkage(std::string_view function, std::string_view name) {
+    if (!keeps(parts::kLines)) return;
     if (!sites_may_follow()) make_room();
     ++rows_since_;
     const Strings::Id added = strings_.id(name);
@@ -239,7 +316,9 @@ void WholeProfile::linkage(std::string_view function, std::string_view name) {
 }
 
 // Contexts come last, after all sites.
-void WholeProfile::stack(const events::Stack& stack, Counts counts) {
+void Profile::stack(const events::Stack& stack, Counts counts) {
+    if (beside_) beside_->stack(stack, counts);
+    if (!keeps(parts::kContexts)) return;
     make_room();
     ++rows_since_;
     for (std::size_t i = 0; i < counts.size(); ++i) context_totals_[i] += counts[i];
@@ -267,9 +346,24 @@ void WholeProfile::stack(const events::Stack& stack, Counts counts) {
     }
 }
 
+void Profile::check_instructions() const {
+    if (instructions_.empty() && values_.empty())
+        throw Error(fmt::format("{} has no counts of instructions: profile with --dump-instr=yes",
+                                paths_.front()));
+}
+
+std::vector<std::string> Profile::callers_of(std::uint64_t context) const {
+    std::vector<std::string> callers;
+    if (context >= context_map_.size()) return callers;
+    for (std::uint32_t at = context_map_[context]; at != 0 && callers.size() < Groups::kMostCallers;
+         at = contexts_[at].parent)
+        callers.emplace_back(text(contexts_[at].function));
+    return callers;
+}
+
 // --- Adding up
 
-void WholeProfile::make_room() {
+void Profile::make_room() {
     if (rows_since_ <= rows_when_compacted_ + kFewRows) return;
     compact();
     if (bytes() > most_bytes_)
@@ -279,7 +373,7 @@ void WholeProfile::make_room() {
                         path_, most_bytes_));
 }
 
-std::size_t WholeProfile::bytes() const {
+std::size_t Profile::bytes() const {
     constexpr std::size_t kNodeBytes = 64;  // of a map, with the key
     std::size_t values = 0;
     for (const Values& each : values_) values += each.list.values.size();
@@ -293,7 +387,7 @@ std::size_t WholeProfile::bytes() const {
            values_.size() * sizeof(Values) + values * sizeof(events::HotValue);
 }
 
-void WholeProfile::compact() {
+void Profile::compact() {
     sort_rows(lines_);
     sort_rows(instructions_);
     if (contexts_came_again_ || has_equal(lines_) || has_equal(instructions_)) {
@@ -312,7 +406,7 @@ void WholeProfile::compact() {
     contexts_came_again_ = false;
 }
 
-void WholeProfile::add_up_contexts(CountStore& sums) {
+void Profile::add_up_contexts(CountStore& sums) {
     std::vector<std::uint64_t> counts(counts_.columns());
     for (Context& context : contexts_) {
         counts_.read(context.row, counts);
@@ -321,7 +415,7 @@ void WholeProfile::add_up_contexts(CountStore& sums) {
 }
 
 template <typename Row>
-void WholeProfile::add_up(std::vector<Row>& rows, CountStore& sums) const {
+void Profile::add_up(std::vector<Row>& rows, CountStore& sums) const {
     std::vector<std::uint64_t> sum(counts_.columns());
     std::size_t kept = 0;
     for (std::size_t begin = 0; begin < rows.size();) {
@@ -336,7 +430,7 @@ void WholeProfile::add_up(std::vector<Row>& rows, CountStore& sums) const {
     rows.resize(kept);
 }
 
-void WholeProfile::add_up_values() {
+void Profile::add_up_values() {
     // What is left out of a list depends on the order in which lists are added.
     if (!std::is_sorted(values_.begin(), values_.end(), comes_before<Values>))
         std::stable_sort(values_.begin(), values_.end(), comes_before<Values>);
@@ -351,7 +445,8 @@ void WholeProfile::add_up_values() {
     values_ = std::move(sums);
 }
 
-void WholeProfile::finish() {
+void Profile::finish() {
+    groups_.finish();
     series_.finish();
     sort_places();
     find_functions();
@@ -362,7 +457,7 @@ void WholeProfile::finish() {
 }
 
 // Of a line that was inlined at one site, the row stays the same.
-void WholeProfile::add_up_sites() {
+void Profile::add_up_sites() {
     if (!has_sites()) return;
     std::vector<std::uint64_t> sum(counts_.columns());
     std::vector<Line> lines;
@@ -382,7 +477,7 @@ void WholeProfile::add_up_sites() {
 }
 
 // By string: the rank of its text among those of files.
-std::vector<std::uint32_t> WholeProfile::ranks_of_files() const {
+std::vector<std::uint32_t> Profile::ranks_of_files() const {
     std::vector<std::uint32_t> ranks(strings_.size());
     for (const Place& place : places_) ranks[place.file] = ranks[place.function_file] = 1;
     std::vector<Strings::Id> files;
@@ -394,7 +489,7 @@ std::vector<std::uint32_t> WholeProfile::ranks_of_files() const {
     return ranks;
 }
 
-void WholeProfile::sort_places() {
+void Profile::sort_places() {
     std::vector<std::uint32_t> order(places_.size()), numbers(places_.size());
     std::iota(order.begin(), order.end(), 0);
     // Files are few, and compared by their ranks: names of millions of functions are far apart.
@@ -421,7 +516,7 @@ void WholeProfile::sort_places() {
     for (Values& values : values_) values.place = numbers[values.place];
 }
 
-void WholeProfile::find_functions() {
+void Profile::find_functions() {
     for (std::uint32_t i = 0; i < places_.size(); ++i) {
         const Place& place = places_[i];
         if (functions_.empty() || functions_.back().file != place.function_file ||
@@ -431,7 +526,7 @@ void WholeProfile::find_functions() {
     }
 }
 
-void WholeProfile::index_rows() {
+void Profile::index_rows() {
     place_lines_ = beginnings(lines_, places_.size());
     if (has_sites()) place_lines_by_site_ = beginnings(lines_by_site_, places_.size());
     place_instructions_ = beginnings(instructions_, places_.size());
@@ -456,36 +551,36 @@ void WholeProfile::index_rows() {
 
 // --- Looking up
 
-std::span<const WholeProfile::Line> WholeProfile::lines(std::uint32_t place) const {
+std::span<const Profile::Line> Profile::lines(std::uint32_t place) const {
     return rows_of(lines_, place_lines_, place);
 }
 
-std::span<const WholeProfile::Line> WholeProfile::lines_by_site(std::uint32_t place) const {
+std::span<const Profile::Line> Profile::lines_by_site(std::uint32_t place) const {
     return has_sites() ? rows_of(lines_by_site_, place_lines_by_site_, place) : lines(place);
 }
 
-std::vector<std::uint32_t> WholeProfile::sites_to(std::uint32_t site) const {
+std::vector<std::uint32_t> Profile::sites_to(std::uint32_t site) const {
     std::vector<std::uint32_t> path;
     for (; site != 0; site = sites_[site].parent) path.push_back(site);
     std::reverse(path.begin(), path.end());
     return path;
 }
 
-std::span<const WholeProfile::Instruction> WholeProfile::instructions(std::uint32_t place) const {
+std::span<const Profile::Instruction> Profile::instructions(std::uint32_t place) const {
     return rows_of(instructions_, place_instructions_, place);
 }
 
-std::optional<std::uint32_t> WholeProfile::function_named(Strings::Id name) const {
+std::optional<std::uint32_t> Profile::function_named(Strings::Id name) const {
     const auto found = functions_by_name_.find(name);
     return found == functions_by_name_.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::string_view WholeProfile::linkage_name(Strings::Id function) const {
+std::string_view Profile::linkage_name(Strings::Id function) const {
     const auto found = linkage_names_.find(function);
     return found == linkage_names_.end() ? std::string_view() : text(found->second);
 }
 
-std::vector<std::pair<std::string_view, std::string_view>> WholeProfile::linkage_names() const {
+std::vector<std::pair<std::string_view, std::string_view>> Profile::linkage_names() const {
     std::vector<std::pair<std::string_view, std::string_view>> names;
     names.reserve(linkage_names_.size());
     for (const auto& [function, name] : linkage_names_)
@@ -494,18 +589,18 @@ std::vector<std::pair<std::string_view, std::string_view>> WholeProfile::linkage
     return names;
 }
 
-std::uint32_t WholeProfile::call_line(const Context& context) const {
+std::uint32_t Profile::call_line(const Context& context) const {
     if (context.line != 0 || !events::has_place(context.kind)) return context.line;
     const Instruction* const at = instruction_at(context.object, context.address);
     return at ? at->line : 0;
 }
 
-std::span<const WholeProfile::Values> WholeProfile::values(std::uint32_t place) const {
+std::span<const Profile::Values> Profile::values(std::uint32_t place) const {
     return rows_of(values_, place_values_, place);
 }
 
-const WholeProfile::Instruction* WholeProfile::instruction_at(std::uint32_t object,
-                                                              std::uint64_t address) const {
+const Profile::Instruction* Profile::instruction_at(std::uint32_t object,
+                                                    std::uint64_t address) const {
     const auto found = std::lower_bound(
         by_address_.begin(), by_address_.end(), std::tuple(object, address),
         [&](std::uint32_t index, const std::tuple<std::uint32_t, std::uint64_t>& wanted) {
