@@ -110,10 +110,7 @@ void CallTable::write(Output& output) const {
 
 void CallTable::write_json_calls(std::string_view key, const std::vector<Call>& calls,
                                  JsonWriter& json) const {
-    json.key(key);
-    json.begin_array();
-    for (const Call& call : calls) {
-        json.begin_object();
+    json.objects(key, calls, [&](const Call& call) {
         json.text("file", call.file);
         json.text("function", call.function);
         json.key("calls");
@@ -123,16 +120,11 @@ void CallTable::write_json_calls(std::string_view key, const std::vector<Call>& 
             json.number(call.number);
         json.key("counts");
         write_counts(columns_.header, columns_.shown, call.counts, json);
-        json.end_object();
-    }
-    json.end_array();
+    });
 }
 
 void CallTable::write_json(JsonWriter& json) const {
-    json.key("calls");
-    json.begin_array();
-    for (const Function& function : functions_) {
-        json.begin_object();
+    json.objects("calls", functions_, [&](const Function& function) {
         json.text("file", function.file);
         json.text("function", function.name);
         json.key("inclusive");
@@ -141,9 +133,7 @@ void CallTable::write_json(JsonWriter& json) const {
         write_counts(columns_.header, columns_.shown, function.exclusive, json);
         write_json_calls("callers", function.callers, json);
         write_json_calls("callees", function.callees, json);
-        json.end_object();
-    }
-    json.end_array();
+    });
 }
 
 namespace {
@@ -230,11 +220,8 @@ void TreeTable::write(Output& output) const {
 }
 
 void TreeTable::write_json(JsonWriter& json) const {
-    json.key("tree");
-    json.begin_array();
-    for (const std::uint32_t number : shown_) {
+    json.objects("tree", shown_, [&](const std::uint32_t number) {
         const StackTree::Frame& frame = tree_.frames()[number];
-        json.begin_object();
         json.number("depth", frame.depth - 1);
         json.text("function", tree_.name(frame));
         json.text("entry", entry(frame).empty() ? "call" : entry(frame));
@@ -242,9 +229,7 @@ void TreeTable::write_json(JsonWriter& json) const {
         write_counts(columns_.header, columns_.shown, inclusive(number), json);
         json.key("exclusive");
         write_counts(columns_.header, columns_.shown, exclusive(number), json);
-        json.end_object();
-    }
-    json.end_array();
+    });
 }
 
 }  // namespace assay::annotate

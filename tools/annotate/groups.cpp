@@ -218,36 +218,28 @@ void GroupTable::write_json(std::uint32_t number, JsonWriter& json) const {
     json.begin_object();
     json.text("kind", group.kind);
     json.text("name", group.name);
-    json.key("attributes");
-    json.begin_object();
+    json.begin_object("attributes");
     for (const auto& [key, value] : group.attributes)
         if (key != "stack" && key != "binary") json.text(key, value);
     json.end_object();
     json.texts("callers", group.callers);
     json.key("counts");
     write_counts(columns_.header, columns_.shown, group.counts, json);
-    json.key("lines");
-    json.begin_array();
-    for (const Groups::Line& line : lines_of(number)) {
-        json.begin_object();
+    json.objects("lines", lines_of(number), [&](const Groups::Line& line) {
         json.text("file", profile_.text(line.file));
         json.text("function", profile_.text(line.function));
         json.number("line", line.line);
         json.key("counts");
         write_counts(columns_.header, columns_.shown, line.counts, json);
-        json.end_object();
-    }
-    json.end_array();
-    json.key("inner");
-    json.begin_array();
+    });
+    json.begin_array("inner");
     for (const std::uint32_t inner : group.inner) write_json(inner, json);
     json.end_array();
     json.end_object();
 }
 
 void GroupTable::write_json(JsonWriter& json) const {
-    json.key("groups");
-    json.begin_array();
+    json.begin_array("groups");
     for (const std::uint32_t group : shown_) write_json(group, json);
     json.end_array();
 }

@@ -42,8 +42,7 @@ class Document {
 
   private:
     void write_derived() {
-        json_.key("derived");
-        json_.begin_array();
+        json_.begin_array("derived");
         for (const events::Derived& derived : columns_.header.derived) {
             if (columns_.header.difference) break;
             json_.begin_object();
@@ -61,8 +60,7 @@ class Document {
 
     // Those above the threshold. With a threshold of 0, all.
     void write_functions(const std::vector<SortColumn>& sort) {
-        json_.key("functions");
-        json_.begin_array();
+        json_.begin_array("functions");
         for (const std::size_t function : functions_in_order(profile_, sort)) {
             const Counts counts = profile_.by_source().counts(function);
             if (!is_above_threshold(counts, columns_.totals, sort, columns_.header)) continue;
@@ -91,36 +89,26 @@ class Document {
     template <typename WriteCall>
     void write_rows(std::string_view key, const std::vector<InlinedCalls::Row>& rows,
                     const WriteCall& write_call) {
-        json_.key(key);
-        json_.begin_array();
-        for (const InlinedCalls::Row& row : rows) {
-            json_.begin_object();
+        json_.objects(key, rows, [&](const InlinedCalls::Row& row) {
             json_.text("file", row.function.file);
             json_.text("function", row.function.function);
             write_call(row.call);
             json_.key("counts");
             write_row(row.counts);
-            json_.end_object();
-        }
-        json_.end_array();
+        });
     }
 
     void write_sources() {
         const std::vector<std::vector<SourceLine>> lines = profile_.details().lines();
         const std::vector<std::vector<SourceInstruction>> instructions =
             profile_.details().instructions();
-        json_.key("sources");
-        json_.begin_array();
-        for (const SourceChoice::Source& source : content_.choice.found) {
-            json_.begin_object();
+        json_.objects("sources", content_.choice.found, [&](const SourceChoice::Source& source) {
             const std::string_view name = profile_.by_source().files()[source.file];
             json_.text("file", name);
             json_.text("path", source.path.string());
             json_.boolean("newer", !warning_if_newer(name, source.path, options_.profiles).empty());
             write_lines(source, lines[source.file], instructions[source.file]);
-            json_.end_object();
-        }
-        json_.end_array();
+        });
         write_names("sourcesNotFound", content_.choice.not_found);
         write_names("sourcesLeftOut", content_.choice.left_out);
     }
@@ -139,10 +127,7 @@ class Document {
         const std::string content = read_source_or_warn(source.path).value_or("");
         const std::vector<std::string_view> text = split_lines(content);
         auto instruction = instructions.begin();
-        json_.key("lines");
-        json_.begin_array();
-        for (const SourceLine& line : lines) {
-            json_.begin_object();
+        json_.objects("lines", lines, [&](const SourceLine& line) {
             json_.number("line", line.line);
             json_.key("text");
             if (line.line >= 1 && line.line <= text.size())
@@ -152,16 +137,13 @@ class Document {
             json_.key("counts");
             write_row(line.counts);
             if (options_.instructions) {
-                json_.key("instructions");
-                json_.begin_array();
+                json_.begin_array("instructions");
                 for (; instruction != instructions.end() && instruction->line <= line.line;
                      ++instruction)
                     if (instruction->line == line.line) write_instruction(*instruction);
                 json_.end_array();
             }
-            json_.end_object();
-        }
-        json_.end_array();
+        });
     }
 
     void write_instruction(const SourceInstruction& at) {

@@ -71,10 +71,7 @@ void write_events_file(const Options& options, const Comparison& comparison) {
 namespace {
 
 void write_verdicts(const Comparison& comparison, JsonWriter& json) {
-    json.key("limits");
-    json.begin_array();
-    for (const Verdict& verdict : comparison.verdicts()) {
-        json.begin_object();
+    json.objects("limits", comparison.verdicts(), [&](const Verdict& verdict) {
         json.text("limit", verdict.limit->text);
         json.text("event", verdict.event);
         json.text("kind", verdict.limit->kind.empty() ? "program" : verdict.limit->kind);
@@ -83,9 +80,7 @@ void write_verdicts(const Comparison& comparison, JsonWriter& json) {
         json.text("new", verdict.after);
         json.text("change", verdict.change);
         json.boolean("exceeded", verdict.is_exceeded);
-        json.end_object();
-    }
-    json.end_array();
+    });
 }
 
 void write(const Options& options, const Comparison& comparison, JsonWriter& json) {
@@ -105,15 +100,11 @@ void write(const Options& options, const Comparison& comparison, JsonWriter& jso
     json.text("oldFile", join(comparison.old_paths(), ", "));
     json.text("newFile", join(comparison.new_paths(), ", "));
     write_event_list(header, shown, json);
-    json.key("totals");
-    json.begin_object();
+    json.begin_object("totals");
     write_both(before.totals(), after.totals());
     json.end_object();
     write_verdicts(comparison, json);
-    json.key("functions");
-    json.begin_array();
-    for (const Change* change : comparison.important_functions()) {
-        json.begin_object();
+    json.objects("functions", comparison.important_functions(), [&](const Change* change) {
         json.text("file", change->file);
         json.text("function", change->function);
         if (!change->former.function.empty()) {
@@ -121,28 +112,19 @@ void write(const Options& options, const Comparison& comparison, JsonWriter& jso
             json.text("oldFunction", change->former.function);
         }
         write_both(change->before, change->after);
-        json.end_object();
-    }
-    json.end_array();
+    });
     if (!options.by.empty()) {
-        json.key("groups");
-        json.begin_array();
-        for (const Change* change : comparison.important_groups()) {
-            json.begin_object();
+        json.objects("groups", comparison.important_groups(), [&](const Change* change) {
             json.text("kind", change->file);
             json.text("name", change->function);
             write_both(change->before, change->after);
-            json.end_object();
-        }
-        json.end_array();
+        });
     }
-    json.key("stacks");
-    json.begin_array();
+    json.begin_array("stacks");
     const std::vector<Change> stacks = breakdown.stack_changes();
     for (const Change* change : comparison.important_stacks(stacks)) {
         json.begin_object();
-        json.key("functions");
-        json.begin_array();
+        json.begin_array("functions");
         for (const std::string_view name :
              breakdown.stacks().path(static_cast<std::uint32_t>(change - stacks.data())))
             json.text(name);
@@ -151,19 +133,15 @@ void write(const Options& options, const Comparison& comparison, JsonWriter& jso
         json.end_object();
     }
     json.end_array();
-    json.key("values");
-    json.begin_array();
-    for (const ValueChange& change : breakdown.value_changes(options.threshold)) {
-        json.begin_object();
-        json.text("list", change.list);
-        json.text("file", change.file);
-        json.text("function", change.function);
-        json.address("value", change.value);
-        json.number("old", change.before);
-        json.number("new", change.after);
-        json.end_object();
-    }
-    json.end_array();
+    json.objects("values", breakdown.value_changes(options.threshold),
+                 [&](const ValueChange& change) {
+                     json.text("list", change.list);
+                     json.text("file", change.file);
+                     json.text("function", change.function);
+                     json.address("value", change.value);
+                     json.number("old", change.before);
+                     json.number("new", change.after);
+                 });
     json.end_object();
 }
 
@@ -180,16 +158,11 @@ void write_json(const Options& options, const Programs& programs, Sink& sink) {
     json.begin_object();
     json.text("format", "assay-diff-programs");
     json.number("version", 1);
-    json.key("programs");
-    json.begin_array();
-    for (const Programs::Program& each : programs.all) {
-        json.begin_object();
+    json.objects("programs", programs.all, [&](const Programs::Program& each) {
         json.text("command", each.command);
         json.key("difference");
         write(options, *each.comparison, json);
-        json.end_object();
-    }
-    json.end_array();
+    });
     json.texts("onlyOld", programs.only_old);
     json.texts("onlyNew", programs.only_new);
     json.end_object();

@@ -163,8 +163,7 @@ class FirefoxDocument {
         json_.begin_object();
         write_meta();
         empty_list("libs");
-        json_.key("threads");
-        json_.begin_array();
+        json_.begin_array("threads");
         for (const std::size_t event : events_) write_thread(event);
         json_.end_array();
         json_.end_object();
@@ -172,14 +171,12 @@ class FirefoxDocument {
 
   private:
     void empty_list(std::string_view key) {
-        json_.key(key);
-        json_.begin_array();
+        json_.begin_array(key);
         json_.end_array();
     }
 
     void write_meta() {
-        json_.key("meta");
-        json_.begin_object();
+        json_.begin_object("meta");
         json_.number("interval", 1);
         json_.number("startTime", 0);
         json_.number("processType", 0);
@@ -191,13 +188,11 @@ class FirefoxDocument {
         json_.key("symbolicated");
         json_.boolean(true);
         empty_list("markerSchema");
-        json_.key("categories");
-        json_.begin_array();
+        json_.begin_array("categories");
         json_.begin_object();
         json_.text("name", "Other");
         json_.text("color", "grey");
-        json_.key("subcategories");
-        json_.begin_array();
+        json_.begin_array("subcategories");
         json_.text("Other");
         json_.end_array();
         json_.end_object();
@@ -207,8 +202,7 @@ class FirefoxDocument {
 
     // A column of indices or numbers, null where there is none.
     void column(std::string_view key, const std::vector<std::uint64_t>& values) {
-        json_.key(key);
-        json_.begin_array();
+        json_.begin_array(key);
         for (const std::uint64_t value : values) {
             if (value == kNone)
                 json_.null();
@@ -220,8 +214,7 @@ class FirefoxDocument {
 
     // A column that has the same value in each row.
     void constant_column(std::string_view key, std::size_t length, std::string_view value) {
-        json_.key(key);
-        json_.begin_array();
+        json_.begin_array(key);
         for (std::size_t i = 0; i < length; ++i) json_.literal(value);
         json_.end_array();
     }
@@ -251,16 +244,14 @@ class FirefoxDocument {
         write_frames(thread);
         write_functions(thread);
         write_empty_tables();
-        json_.key("stringArray");
-        json_.begin_array();
+        json_.begin_array("stringArray");
         for (const std::string& text : thread.strings) json_.text(text);
         json_.end_array();
         json_.end_object();
     }
 
     void write_samples(const Thread& thread, const events::Event& event) {
-        json_.key("samples");
-        json_.begin_object();
+        json_.begin_object("samples");
         column("stack", thread.sample_stacks);
         std::vector<std::uint64_t> times(thread.sample_stacks.size());
         for (std::size_t i = 0; i < times.size(); ++i) times[i] = i;
@@ -272,8 +263,7 @@ class FirefoxDocument {
     }
 
     void write_markers() {
-        json_.key("markers");
-        json_.begin_object();
+        json_.begin_object("markers");
         for (const std::string_view name :
              {"data", "name", "startTime", "endTime", "phase", "category"})
             empty_list(name);
@@ -283,8 +273,7 @@ class FirefoxDocument {
 
     void write_stacks(const Thread& thread) {
         const std::size_t length = thread.stack_frames.size();
-        json_.key("stackTable");
-        json_.begin_object();
+        json_.begin_object("stackTable");
         column("frame", thread.stack_frames);
         column("prefix", thread.stack_prefixes);
         constant_column("category", length, "0");
@@ -295,8 +284,7 @@ class FirefoxDocument {
 
     void write_frames(const Thread& thread) {
         const std::size_t length = thread.frame_functions.size();
-        json_.key("frameTable");
-        json_.begin_object();
+        json_.begin_object("frameTable");
         constant_column("address", length, "-1");
         column("inlineDepth", thread.frame_inline_depths);
         constant_column("category", length, "0");
@@ -313,8 +301,7 @@ class FirefoxDocument {
 
     void write_functions(const Thread& thread) {
         const std::size_t length = thread.function_names.size();
-        json_.key("funcTable");
-        json_.begin_object();
+        json_.begin_object("funcTable");
         column("name", thread.function_names);
         constant_column("isJS", length, "false");
         constant_column("relevantForJS", length, "false");
@@ -327,13 +314,11 @@ class FirefoxDocument {
     }
 
     void write_empty_tables() {
-        json_.key("resourceTable");
-        json_.begin_object();
+        json_.begin_object("resourceTable");
         for (const std::string_view name : {"lib", "name", "host", "type"}) empty_list(name);
         json_.number("length", 0);
         json_.end_object();
-        json_.key("nativeSymbols");
-        json_.begin_object();
+        json_.begin_object("nativeSymbols");
         for (const std::string_view name : {"libIndex", "address", "name", "functionSize"})
             empty_list(name);
         json_.number("length", 0);

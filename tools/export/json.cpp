@@ -64,46 +64,31 @@ void JsonDocument::write_header() {
     json_.named_texts("descriptions", profile_.heads().common_descriptions());
     write_events();
     write_derived();
-    json_.key("objects");
-    json_.begin_array();
-    for (const events::Object& object : profile_.objects()) {
-        json_.begin_object();
+    json_.objects("objects", profile_.objects(), [&](const events::Object& object) {
         json_.text("path", object.path);
         json_.text("buildId", object.build_id);
-        json_.end_object();
-    }
-    json_.end_array();
+    });
 }
 
 void JsonDocument::write_events() {
-    json_.key("events");
-    json_.begin_array();
-    for (const std::size_t index : events_) {
+    json_.objects("events", events_, [&](const std::size_t index) {
         const events::Event& event = profile_.events()[index];
-        json_.begin_object();
         json_.text("name", event.name);
         json_.text("description", event.description);
         json_.text("unit", event.unit);
         json_.text("profiler", event.profiler);
         json_.number("total", profile_.totals()[index]);
-        json_.end_object();
-    }
-    json_.end_array();
+    });
 }
 
 void JsonDocument::write_derived() {
-    json_.key("derived");
-    json_.begin_array();
-    for (const events::Derived& derived : profile_.derived()) {
-        json_.begin_object();
+    json_.objects("derived", profile_.derived(), [&](const events::Derived& derived) {
         json_.text("name", derived.name);
         json_.text("formula", derived.formula);
         json_.text("unit", derived.unit);
         json_.real("value",
                    events::Formula(derived.formula, profile_.events()).value(profile_.totals()));
-        json_.end_object();
-    }
-    json_.end_array();
+    });
 }
 
 void JsonDocument::write_counts(CountStore::Row row) {
@@ -119,32 +104,22 @@ void JsonDocument::write_counts(Counts counts) {
 }
 
 void JsonDocument::write_functions() {
-    json_.key("functions");
-    json_.begin_array();
-    for (const Profile::Function& function : profile_.functions()) {
-        json_.begin_object();
+    json_.objects("functions", profile_.functions(), [&](const Profile::Function& function) {
         json_.text("name", profile_.text(function.name));
         json_.text("file", profile_.text(function.file));
-        json_.key("lines");
-        json_.begin_array();
+        json_.begin_array("lines");
         for (std::uint32_t place = function.first_place; place < function.end_place; ++place)
             write_lines(place);
         json_.end_array();
-        json_.end_object();
-    }
-    json_.end_array();
+    });
 }
 
 void JsonDocument::write_linkage_names() {
-    json_.key("linkageNames");
-    json_.begin_array();
-    for (const auto& [function, name] : profile_.linkage_names()) {
-        json_.begin_object();
+    json_.objects("linkageNames", profile_.linkage_names(), [&](const auto& each) {
+        const auto& [function, name] = each;
         json_.text("function", function);
         json_.text("name", name);
-        json_.end_object();
-    }
-    json_.end_array();
+    });
 }
 
 void JsonDocument::write_lines(std::uint32_t place) {
@@ -156,8 +131,7 @@ void JsonDocument::write_lines(std::uint32_t place) {
         json_.text("file", profile_.text(profile_.places()[place].file));
         json_.number("line", line.line);
         write_counts(line.row);
-        json_.key("inlined");
-        json_.begin_array();
+        json_.begin_array("inlined");
         for (; part != profile_.lines_by_site(place).end() && part->line == line.line; ++part) {
             if (part->site == 0) continue;
             json_.begin_object();
@@ -166,8 +140,7 @@ void JsonDocument::write_lines(std::uint32_t place) {
             json_.end_object();
         }
         json_.end_array();
-        json_.key("instructions");
-        json_.begin_array();
+        json_.begin_array("instructions");
         while (at != end && at->line < line.line) ++at;
         for (; at != end && at->line == line.line; ++at) {
             json_.begin_object();
@@ -183,24 +156,16 @@ void JsonDocument::write_lines(std::uint32_t place) {
 }
 
 void JsonDocument::write_sites() {
-    json_.key("sites");
-    json_.begin_array();
-    for (const Profile::Site& site : profile_.sites().subspan(1)) {
-        json_.begin_object();
+    json_.objects("sites", profile_.sites().subspan(1), [&](const Profile::Site& site) {
         json_.number("parent", site.parent);
         json_.text("file", profile_.text(site.file));
         json_.number("line", site.line);
         json_.text("function", profile_.text(site.function));
-        json_.end_object();
-    }
-    json_.end_array();
+    });
 }
 
 void JsonDocument::write_contexts() {
-    json_.key("contexts");
-    json_.begin_array();
-    for (const Profile::Context& context : profile_.contexts().subspan(1)) {
-        json_.begin_object();
+    json_.objects("contexts", profile_.contexts().subspan(1), [&](const Profile::Context& context) {
         json_.number("parent", context.parent);
         json_.text("function", profile_.text(context.function));
         json_.boolean("signalHandler", context.kind == events::StackKind::kHandler);
@@ -214,17 +179,12 @@ void JsonDocument::write_contexts() {
             if (context.line != 0) json_.number("callLine", context.line);
         }
         write_counts(context.row);
-        json_.end_object();
-    }
-    json_.end_array();
+    });
 }
 
 void JsonDocument::write_values() {
-    json_.key("values");
-    json_.begin_array();
-    for (const Profile::Values& values : profile_.values()) {
+    json_.objects("values", profile_.values(), [&](const Profile::Values& values) {
         const Profile::Place& place = profile_.places()[values.place];
-        json_.begin_object();
         json_.text("list", values.list.name);
         json_.text("function", profile_.text(place.function));
         json_.text("file", profile_.text(place.file));
@@ -233,23 +193,15 @@ void JsonDocument::write_values() {
         json_.address("address", values.address);
         json_.number("total", values.list.total);
         json_.number("error", values.list.error);
-        json_.key("values");
-        json_.begin_array();
-        for (const events::HotValue& each : values.list.values) {
-            json_.begin_object();
+        json_.objects("values", values.list.values, [&](const events::HotValue& each) {
             json_.address("value", each.value);
             json_.number("count", each.count);
-            json_.end_object();
-        }
-        json_.end_array();
-        json_.end_object();
-    }
-    json_.end_array();
+        });
+    });
 }
 
 void JsonDocument::write_groups() {
-    json_.key("groups");
-    json_.begin_array();
+    json_.begin_array("groups");
     for (std::uint32_t i = 0; i < groups_.groups().size(); ++i) write_group(i);
     json_.end_array();
 }
@@ -262,10 +214,7 @@ void JsonDocument::write_axis(const events::Axis& axis) {
 }
 
 void JsonDocument::write_series() {
-    json_.key("series");
-    json_.begin_array();
-    for (const events::Series& series : profile_.series()) {
-        json_.begin_object();
+    json_.objects("series", profile_.series(), [&](const events::Series& series) {
         json_.text("name", series.name);
         json_.text("description", series.description);
         json_.text("profiler", series.profiler);
@@ -276,18 +225,14 @@ void JsonDocument::write_series() {
         json_.number("each", series.each);
         json_.key("x");
         write_axis(series.x);
-        json_.key("columns");
-        json_.begin_array();
+        json_.begin_array("columns");
         for (const events::Axis& column : series.columns) write_axis(column);
         json_.end_array();
-        json_.key("points");
-        json_.begin_array();
+        json_.begin_array("points");
         for (std::size_t i = 0; i < series.points(); ++i)
             json_.numbers(Counts(series.numbers).subspan(i * series.width(), series.width()));
         json_.end_array();
-        json_.end_object();
-    }
-    json_.end_array();
+    });
 }
 
 void JsonDocument::write_group(std::uint32_t number) {
@@ -300,17 +245,12 @@ void JsonDocument::write_group(std::uint32_t number) {
     json_.text("binary", group.binary);
     json_.texts("callers", group.callers);
     write_counts(group.counts);
-    json_.key("lines");
-    json_.begin_array();
-    for (const Groups::Line& line : groups_.lines(number)) {
-        json_.begin_object();
+    json_.objects("lines", groups_.lines(number), [&](const Groups::Line& line) {
         json_.text("file", groups_.text(line.file));
         json_.number("line", line.line);
         json_.text("function", groups_.text(line.function));
         write_counts(Counts(line.counts));
-        json_.end_object();
-    }
-    json_.end_array();
+    });
     json_.end_object();
 }
 

@@ -28,15 +28,12 @@ class SpeedscopeDocument {
         json_.text("$schema", "https://www.speedscope.app/file-format-schema.json");
         json_.text("exporter", "assay");
         json_.text("name", profile_.commands().front());
-        json_.key("shared");
-        json_.begin_object();
-        json_.key("frames");
-        json_.begin_array();
+        json_.begin_object("shared");
+        json_.begin_array("frames");
         write_frames();
         json_.end_array();
         json_.end_object();
-        json_.key("profiles");
-        json_.begin_array();
+        json_.begin_array("profiles");
         for (const std::size_t event : events_) write_profile(event);
         json_.end_array();
         json_.end_object();
@@ -94,14 +91,12 @@ class SpeedscopeDocument {
         json_.text("unit", unit_of(profile_.events()[event], "none"));
         json_.number("startValue", 0);
         json_.number("endValue", profile_.totals()[event]);
-        json_.key("samples");
-        json_.begin_array();
+        json_.begin_array("samples");
         for_each_sample(event, [&](std::span<const std::uint64_t> frames, std::uint64_t) {
             json_.numbers(frames);
         });
         json_.end_array();
-        json_.key("weights");
-        json_.begin_array();
+        json_.begin_array("weights");
         for_each_sample(event, [&](std::span<const std::uint64_t>, std::uint64_t weight) {
             json_.number(weight);
         });

@@ -26,6 +26,25 @@ class JsonWriter {
     void end_array() { end(']'); }
     // Of the next value.
     void key(std::string_view name);
+    void begin_object(std::string_view name) {
+        key(name);
+        begin_object();
+    }
+    void begin_array(std::string_view name) {
+        key(name);
+        begin_array();
+    }
+    // An array of objects: `members` writes those of one, of each of the values.
+    template <typename Values, typename Members>
+    void objects(std::string_view name, const Values& values, const Members& members) {
+        begin_array(name);
+        for (const auto& each : values) {
+            begin_object();
+            members(each);
+            end_object();
+        }
+        end_array();
+    }
 
     void text(std::string_view text);
     // As a text: 0x1f.

@@ -168,8 +168,7 @@ void Assembly::write_summary(JsonWriter& json) const {
     json.begin_object();
     json.number("leftOut", left_out_);
     json.texts("sites", sites_);
-    json.key("objects");
-    json.begin_array();
+    json.begin_array("objects");
     for (std::size_t i = 0; i < profile_.objects().size(); ++i) {
         json.begin_object();
         json.text("path", profile_.objects()[i].path);

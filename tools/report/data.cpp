@@ -82,8 +82,7 @@ void DataDocument::write_header() {
     json_.texts("files", profile_.paths());
     json_.texts("incomplete", profile_.incomplete());
     json_.texts("old", old_ ? std::span(old_->paths()) : std::span<const std::string>());
-    json_.key("descriptions");
-    json_.begin_array();
+    json_.begin_array("descriptions");
     for (const auto& [name, text] : profile_.heads().common_descriptions()) {
         json_.begin_array();
         json_.text(name);
@@ -96,8 +95,7 @@ void DataDocument::write_header() {
 }
 
 void DataDocument::write_events() {
-    json_.key("events");
-    json_.begin_array();
+    json_.begin_array("events");
     for (std::size_t i = 0; i < columns_; ++i) {
         const events::Event& event = profile_.events()[i];
         json_.begin_object();
@@ -115,17 +113,12 @@ void DataDocument::write_derived() {
     const auto value_of = [&](const events::Derived& derived, const Profile& profile) {
         return events::Formula(derived.formula, profile_.events()).value(profile.totals());
     };
-    json_.key("derived");
-    json_.begin_array();
-    for (const events::Derived& derived : profile_.derived()) {
-        json_.begin_object();
+    json_.objects("derived", profile_.derived(), [&](const events::Derived& derived) {
         json_.text("name", derived.name);
         json_.text("unit", derived.unit);
         json_.real("value", value_of(derived, profile_));
         if (old_) json_.real("old", value_of(derived, *old_));
-        json_.end_object();
-    }
-    json_.end_array();
+    });
 }
 
 // --- Flame graph
@@ -165,8 +158,7 @@ void DataDocument::write_flame_graph() {
             old[event].push_back(old_counts[events[event]]);
         }
     }
-    json_.key("flame");
-    json_.begin_object();
+    json_.begin_object("flame");
     json_.numbers("events", events);
     json_.numbers("byStack", by_stack);
     json_.numbers("parent", parents);
@@ -190,16 +182,11 @@ void DataDocument::write_phases() {
     json_.numbers("instructions", phases_->instructions);
     json_.numbers("phases", phases_->phases);
     json_.boolean("labelled", phases_->labelled);
-    json_.key("points");
-    json_.begin_array();
-    for (const SimulationPoint& point : phases_->points) {
-        json_.begin_object();
+    json_.objects("points", phases_->points, [&](const SimulationPoint& point) {
         json_.number("interval", point.interval);
         json_.number("cluster", point.cluster);
         json_.real("weight", point.weight);
-        json_.end_object();
-    }
-    json_.end_array();
+    });
     json_.end_object();
 }
 

@@ -110,8 +110,7 @@ void FunctionList::write(JsonWriter& json) const {
         counts.add(row.counts);
         old.add(row.old);
     }
-    json.key("functions");
-    json.begin_object();
+    json.begin_object("functions");
     json.number("leftOut", rows_.size() - shown);
     json.texts("file", files);
     json.texts("name", names);

@@ -62,8 +62,7 @@ class GroupsDocument {
     // With what groups of each have together, of which some may be left out.
     void write_kinds() {
         const std::vector<Groups::Group>& groups = groups_.groups();
-        json_.key("kinds");
-        json_.begin_array();
+        json_.begin_array("kinds");
         for (const std::string& kind : groups_.kinds()) {
             std::vector<std::uint64_t> sum(totals_.size());
             bool stands_alone = false;  // members are shown in their types
@@ -100,12 +99,10 @@ class GroupsDocument {
         json_.texts("kind", kinds);
         json_.texts("name", names);
         json_.numbers("parent", parents);
-        json_.key("attributes");
-        json_.begin_array();
+        json_.begin_array("attributes");
         for (const std::uint32_t number : shown_) write_attributes(groups_.groups()[number]);
         json_.end_array();
-        json_.key("callers");
-        json_.begin_array();
+        json_.begin_array("callers");
         for (const std::uint32_t number : shown_) {
             json_.begin_array();
             for (const std::string& caller : groups_.groups()[number].callers) json_.text(caller);
@@ -150,8 +147,7 @@ class GroupsDocument {
             numbers.push_back(each.line.line);
             counts.emplace_back(each.line.counts);
         }
-        json_.key("lines");
-        json_.begin_object();
+        json_.begin_object("lines");
         json_.number("leftOut", left_out);
         json_.texts("texts", texts);
         json_.numbers("group", groups);
@@ -185,8 +181,7 @@ class GroupsDocument {
                 counts.add(sum);
             }
         }
-        json_.key("functions");
-        json_.begin_object();
+        json_.begin_object("functions");
         json_.numbers("group", groups);
         json_.numbers("function", functions);
         counts.write("counts", json_);

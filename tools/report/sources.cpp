@@ -46,8 +46,7 @@ void Sources::write() {
             std::max(largest_share(file.sum, totals), largest_share(file.old_sum, totals)), &file);
     std::stable_sort(order.begin(), order.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
-    json_.key("sources");
-    json_.begin_array();
+    json_.begin_array("sources");
     std::size_t lines = 0;
     for (const auto& [share, file] : order) {
         lines += file->now.rows.size() + file->old.rows.size();
@@ -138,8 +137,7 @@ void Sources::write_file(File& file) {
     else
         json_.null();
     if (content_.old) {
-        json_.key("old");
-        json_.begin_object();
+        json_.begin_object("old");
         if (file.old.profile) json_.text("name", file.old.profile->text(file.old.name));
         write_version(file.old);
         json_.end_object();
@@ -208,8 +206,7 @@ void Sources::write_texts(const File& file) {
     write_pieces(old, old_shown);
     if (!now.content) return;
     // In runs: first lines, from 1 and 0 for none, how many, and whether their texts are the same.
-    json_.key("pairs");
-    json_.begin_array();
+    json_.begin_array("pairs");
     for (auto begin = pairs.begin(); begin != pairs.end();) {
         const auto is_equal = [&](const LinePair& pair) {
             return pair.before != LinePair::kNone && pair.after != LinePair::kNone &&

@@ -22,8 +22,7 @@ void write_list(const Profile& profile, const Profile::Values& values, const Val
     json.address("address", values.address);
     json.number("total", values.list.total);
     json.number("error", values.list.error);
-    json.key("values");
-    json.begin_array();
+    json.begin_array("values");
     for (const events::HotValue& each : values.list.values) {
         json.begin_array();
         json.address(each.value);
@@ -49,8 +48,7 @@ void write_values(const Profile& profile, JsonWriter& json) {
     for (const Profile::Values* list : lists)
         for (const events::HotValue& each : list->list.values) values.push_back(each.value);
     const ValueSymbols symbols(profile.objects(), std::move(values));
-    json.key("values");
-    json.begin_array();
+    json.begin_array("values");
     for (const Profile::Values* list : lists) write_list(profile, *list, symbols, json);
     json.end_array();
 }
@@ -77,13 +75,11 @@ void write_all(const Profile& profile, std::string_view version, JsonWriter& jso
         json.text("from", series.from);
         json.boolean("log", series.log_x);
         json.number("each", series.each);
-        json.key("axes");
-        json.begin_array();
+        json.begin_array("axes");
         write_axis(series.x, json);
         for (const events::Axis& column : series.columns) write_axis(column, json);
         json.end_array();
-        json.key("numbers");
-        json.begin_array();
+        json.begin_array("numbers");
         for (std::size_t i = 0; i < series.width(); ++i) {
             json.begin_array();
             for (std::size_t at = i; at < series.numbers.size(); at += series.width())
@@ -98,8 +94,7 @@ void write_all(const Profile& profile, std::string_view version, JsonWriter& jso
 }  // namespace
 
 void write_series(const Profile& profile, const Profile* old, JsonWriter& json) {
-    json.key("series");
-    json.begin_array();
+    json.begin_array("series");
     if (old) write_all(*old, "before", json);
     write_all(profile, old ? "after" : "", json);
     json.end_array();

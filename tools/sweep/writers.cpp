@@ -84,8 +84,7 @@ class Document {
         write_columns(false);
         json_.key("derived");
         write_columns(true);
-        json_.key("points");
-        json_.begin_array();
+        json_.begin_array("points");
         for (std::size_t point = 0; point < plan_.size(); ++point) write_point(point);
         json_.end_array();
         json_.end_object();
@@ -93,16 +92,11 @@ class Document {
 
   private:
     void write_options() {
-        json_.key("options");
-        json_.begin_array();
-        for (const SweptOption& option : plan_.swept()) {
-            json_.begin_object();
+        json_.objects("options", plan_.swept(), [&](const SweptOption& option) {
             json_.text("name", option.name);
             json_.texts("values", option.values);
             json_.numbers("sizes", option.sizes);
-            json_.end_object();
-        }
-        json_.end_array();
+        });
     }
 
     void write_columns(bool figures) {
@@ -126,8 +120,7 @@ class Document {
         json_.number("number", point + 1);
         json_.boolean("finished", results_.is_finished(point));
         const std::vector<std::string> values = plan_.values(point);
-        json_.key("options");
-        json_.begin_object();
+        json_.begin_object("options");
         for (std::size_t i = 0; i < values.size(); ++i)
             json_.text(plan_.swept()[i].name, values[i]);
         json_.end_object();
@@ -141,8 +134,7 @@ class Document {
 
     // What the point does not count, or has no value, is not there.
     void write_cells(std::size_t point, bool figures, std::string_view key) {
-        json_.key(key);
-        json_.begin_object();
+        json_.begin_object(key);
         for (std::size_t i = 0; i < results_.columns().size(); ++i) {
             const Column& column = results_.columns()[i];
             const Cell& cell = results_.row(point)[i];

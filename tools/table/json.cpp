@@ -9,18 +9,13 @@ namespace assay {
 
 void write_event_list(const events::Header& header, const std::vector<std::size_t>& shown,
                       JsonWriter& json) {
-    json.key("events");
-    json.begin_array();
-    for (const std::size_t column : shown) {
-        json.begin_object();
+    json.objects("events", shown, [&](const std::size_t column) {
         json.text("name", shown_name(column, header));
         const std::size_t events = header.events.size();
         json.text("unit", column < events ? header.events[column].unit
                                           : header.derived[column - events].unit);
         if (column < events) json.text("description", header.events[column].description);
-        json.end_object();
-    }
-    json.end_array();
+    });
 }
 
 void write_counts(const events::Header& header, const std::vector<std::size_t>& shown,
