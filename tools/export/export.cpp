@@ -21,28 +21,33 @@ namespace exporting {
 
 namespace {
 
-enum class Events : std::uint8_t { kOne, kAny };
+// What a format needs of profiles.
+constexpr unsigned kOfStacks = parts::kLines | parts::kInstructions | parts::kContexts;
 
 struct Format {
     std::string_view name;
     void (*write)(const Selection&, Sink&);
-    Events events;
-    bool binary;  // and compressed
+    void (*write_difference)(const Profile& old, const Selection&, Sink&);  // null: it has none
+    unsigned kept;                                                          // parts of profiles
+    bool has_stacks, has_one_event;
+    bool is_binary;  // and compressed
     std::string_view readers;
 };
 
 constexpr std::array kFormats = {
-    Format{"callgrind", write_callgrind, Events::kAny, false,
+    Format{"callgrind", write_callgrind, nullptr, kOfStacks, false, false, false,
            "KCachegrind, QCachegrind, callgrind_annotate"},
-    Format{"pprof", write_pprof, Events::kAny, true, "go tool pprof and others"},
-    Format{"firefox", write_firefox, Events::kAny, false,
+    Format{"pprof", write_pprof, nullptr, kOfStacks, true, false, true, "go tool pprof and others"},
+    Format{"firefox", write_firefox, nullptr, kOfStacks, true, false, false,
            "Firefox Profiler: load the file at https://profiler.firefox.com"},
-    Format{"speedscope", write_speedscope, Events::kAny, false,
+    Format{"speedscope", write_speedscope, nullptr, kOfStacks, true, false, false,
            "speedscope: load it at https://www.speedscope.app"},
-    Format{"folded", write_folded, Events::kOne, false,
+    Format{"folded", write_folded, write_folded_difference, kOfStacks, true, true, false,
            "flamegraph.pl and others; of one event, by default the first"},
-    Format{"json", write_json, Events::kAny, false, "programs: see export-schema.json"},
-    Format{"csv", write_csv, Events::kAny, false, "spreadsheets, data frames"},
+    Format{"json", write_json, nullptr, parts::kRows | parts::kGroups, false, false, false,
+           "programs: see export-schema.json"},
+    Format{"csv", write_csv, nullptr, parts::kLines, false, false, false,
+           "spreadsheets, data frames"},
 };
 
 struct Options {
@@ -109,7 +114,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
 
 void check_difference(const Options& options) {
     if (!options.difference) return;
-    if (options.format->write != write_folded)
+    if (options.format->write_difference == nullptr)
         throw Error(
             fmt::format("--diff: --format={} has one count of each thing; only folded "
                         "stacks have two",
@@ -144,16 +149,16 @@ std::vector<std::size_t> selected_events(const Options& options, const Profile& 
     if (selected.empty()) {
         selected.resize(names.size());
         std::iota(selected.begin(), selected.end(), 0);
-        if (options.format->events == Events::kOne) selected.resize(1);
+        if (options.format->has_one_event) selected.resize(1);
     }
-    if (options.format->events == Events::kOne && selected.size() > 1)
+    if (options.format->has_one_event && selected.size() > 1)
         throw Error(fmt::format("--format={} has room for one event; give only one with --event",
                                 options.format->name));
     return selected;
 }
 
 void check_output(const Options& options) {
-    if (options.format->binary && options.output.empty() && isatty(STDOUT_FILENO) != 0)
+    if (options.format->is_binary && options.output.empty() && isatty(STDOUT_FILENO) != 0)
         throw Error(fmt::format("--format={} is not for terminals: name a file with -o",
                                 options.format->name));
 }
@@ -171,8 +176,8 @@ int export_main(int argc, char** argv) {
     const std::optional<Options> options = parse_options(argc, argv);
     if (!options) return 0;
     check_output(*options);
-    const bool with_groups = options->format->write == write_json;
-    Profile profile(with_groups ? parts::kRows | parts::kGroups : parts::kRows), old(parts::kRows);
+    const Format& format = *options->format;
+    Profile profile(format.kept), old(format.kept);
     std::vector<std::string> names = options->profiles;
     if (options->difference) {
         for (const std::string& path : profile_files({names.front()}).paths) old.add_file(path);
@@ -186,18 +191,16 @@ int export_main(int argc, char** argv) {
     if (options->difference) profile.check_same_events(old);
     if (const std::string builds = profile.heads().mixed_builds(); !builds.empty())
         log::remark(builds);
-    constexpr std::array kOfStacks = {write_pprof, write_firefox, write_speedscope, write_folded};
-    if (!profile.has_contexts() && !profile.calls().empty() &&
-        std::count(kOfStacks.begin(), kOfStacks.end(), options->format->write) != 0)
+    if (format.has_stacks && !profile.has_contexts() && !profile.calls().empty())
         log::remark(
             fmt::format("{} has calls, but no stacks, as Callgrind records none: each function is "
                         "exported as a stack of its own",
                         join(options->profiles, ", ")));
-    Sink sink(options->output, options->format->binary ? Compress::kGzip : Compress::kByName);
+    Sink sink(options->output, format.is_binary ? Compress::kGzip : Compress::kByName);
     if (options->difference)
-        write_folded_difference(old, selection, sink);
+        format.write_difference(old, selection, sink);
     else
-        options->format->write(selection, sink);
+        format.write(selection, sink);
     sink.finish();
     return 0;
 }
