@@ -36,7 +36,7 @@ class Options(unittest.TestCase):
         self.assertIn("did you mean annotate?", self.refused("help", "anotate"))
         self.assertIn("did you mean --show?", self.refused("annotate", "--shwo=Ir", PROFILE))
         self.assertIn("did you mean cache?", self.refused("--plugin=cahce", "true"))
-        self.assertIn("no profiler: say which", self.refused("true"))
+        self.assertIn("did you mean annotate?", self.refused("anotate"))
 
     def test_newest_profile_is_the_default(self):
         folder = support.temporary_folder(self)

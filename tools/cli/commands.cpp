@@ -12,6 +12,7 @@
 #include "tools/merge/merge.h"
 #include "tools/report/report.h"
 #include "tools/simpoint/simpoint.h"
+#include "tools/summary/summary.h"
 #include "tools/sweep/sweep.h"
 #include "tools/trace/trace.h"
 
@@ -33,7 +34,7 @@ std::vector<Option> no_options() {
 }
 
 constexpr std::array kCommands = {
-    Command{"run", "--plugin=NAME[,NAME...] [options] [--] PROGRAM [ARG...]",
+    Command{"run", "[--plugin=NAME[,NAME...]] [options] [--] PROGRAM [ARG...]",
             "profiles a program; the word may be left out",
             [](int argc, char** argv) { return run_main(rest(argc, argv)); }, run_options},
     Command{"record", "[-o TRACE] [options] [--] PROGRAM [ARG...]",
@@ -46,6 +47,8 @@ constexpr std::array kCommands = {
             "runs a program with every combination of options' values", sweep::sweep_main,
             sweep::options},
     Command{"trace", "TRACE", "shows what is in a trace", trace_main, tracing::options},
+    Command{"summary", "[FILE...]", "shows what is slow in a profile, and why, on one screen",
+            summary_main, summary::options},
     Command{"annotate", "[FILE...]", "shows events files beside the source", annotate_main,
             annotate::options},
     Command{"merge", "-o OUT FILE...", "adds up events files to one", merge_main, merge_options},

@@ -1,5 +1,6 @@
 #include "tools/cli/run.h"
 
+#include "framework/collector/launch/program.h"
 #include "framework/collector/run/replay.h"
 #include "framework/collector/run/run.h"
 #include "framework/collector/run/settings.h"
@@ -25,22 +26,25 @@ namespace {
 constexpr std::string_view kRunHead =
     R"(Runs a program under profilers and writes what they found to an events file.
 
-  assay --plugin=NAME[,NAME...] [options] [--] PROGRAM [ARG...]
+  assay [--plugin=NAME[,NAME...]] [options] [--] PROGRAM [ARG...]
 
-Other commands, each with a --help of its own:
+Other commands; each has its own --help:
 
 )";
 
 constexpr std::string_view kExamples = R"(
 First steps:
 
-  assay --plugin=cache -- ls -l         where does ls miss the caches?
-  assay annotate assay.out.1234         with the name that the run has printed
+  assay ls -l                           where does ls miss the caches?
+  assay summary                         the answer on one screen
+  assay annotate                        all functions and source lines
   assay --plugin=cache --D1=32768,8,64 --out=small.out -- ./program input.txt
+  assay plugins                         other profilers
   assay plugins cache                   what --D1 means, and what is counted
 
 The program behaves as it would alone: input, output, exit status and signals
-pass through. Build it with -g to get source lines.
+pass through. Build it with -g to get source lines. Without --plugin, the
+profiler is cache.
 
 Options, before PROGRAM:
 
@@ -65,6 +69,21 @@ std::string command_table() {
     return table;
 }
 
+// A run without --plugin: what most people want to know first.
+constexpr const char* kFirstAnswer = "cache";
+
+// The first word of a command line may be a program, or a command that is spelled wrongly.
+void check_is_no_command(const std::vector<std::string>& program) {
+    const std::string meant = nearest_command(program.front());
+    if (meant.empty()) return;
+    try {
+        collector::find_program(program);
+    } catch (const Error&) {
+        throw Error(fmt::format("there is no command or program {}; did you mean {}?",
+                                program.front(), meant));
+    }
+}
+
 }  // namespace
 
 std::vector<Option> run_options() {
@@ -78,7 +97,7 @@ std::string run_help() {
 
 int run_main(std::span<const std::string> arguments) {
     const collector::CommandWords line = collector::parse_command_line(arguments);
-    const collector::CoreSettings settings = collector::take_core_settings(line.settings);
+    collector::CoreSettings settings = collector::take_core_settings(line.settings);
     if (settings.help) {
         print_text(run_help());
         return 0;
@@ -90,15 +109,11 @@ int run_main(std::span<const std::string> arguments) {
     }
     log::set_quiet(settings.quiet);
     if (line.program.empty())
-        throw Error("no program to run: assay --plugin=NAME [options] [--] PROGRAM [ARG...]");
-    if (settings.plugins.empty() && arguments.front() == line.program.front())
-        if (const std::string meant = nearest_command(arguments.front()); !meant.empty())
-            throw Error(
-                fmt::format("there is no command {}; did you mean {}? (A program needs "
-                            "--plugin=NAME)",
-                            arguments.front(), meant));
-    if (settings.plugins.empty())
-        throw Error("no profiler: say which with --plugin=NAME (see: assay plugins)");
+        throw Error("no program to run: assay [--plugin=NAME] [options] [--] PROGRAM [ARG...]");
+    if (settings.plugins.empty()) {
+        if (arguments.front() == line.program.front()) check_is_no_command(line.program);
+        settings.plugins = {kFirstAnswer};
+    }
     const collector::Ending ending = collector::run(settings, line.program);
     if (ending.signal == 0) return ending.exit_status;
     collector::end_like(ending);

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""assay summary names the fault of programs whose fault is known, on one screen."""
+
+import re
+import unittest
+
+import support
+from support import ASSAY, ROOT, profile, run
+
+PROGRAMS = ROOT / "examples" / "programs"
+
+
+@support.needs("gcc")
+class Summary(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = support.temporary_folder_of_class(cls)
+
+    def summary(self, source, *options):
+        """Of a program of the guides, or of one whose source is given."""
+        program = self.folder / "program"
+        if source.endswith(".c"):
+            path = PROGRAMS / source
+        else:
+            path = self.folder / "program.c"
+            path.write_text(source)
+        built = run(["gcc", "-O1", "-g", "-fno-inline", "-pthread", path, "-o", program])
+        self.assertEqual(built.returncode, 0, built.stderr)
+        out = self.folder / "out"
+        ran = profile([program], "-q", *options, out=out)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        shown = run([ASSAY, "summary", out])
+        self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+        self.assertLessEqual(len(shown.stdout.splitlines()), 40)
+        self.assertLessEqual(max(map(len, shown.stdout.splitlines())), 132)
+        return shown.stdout
+
+    def row(self, text, name):
+        """The row of a function."""
+        rows = [line for line in text.splitlines() if re.search(rf"%  {name}\b", line)]
+        self.assertTrue(rows, text)
+        return rows[0]
+
+    def test_misses(self):
+        text = self.summary("walk.c")
+        self.assertRegex(text, r"\d % data cache misses")
+        self.assertIn("in data cache misses", self.row(text, "by_columns"))
+        self.assertIn("walk.c:", self.row(text, "by_columns"))
+        self.assertIn("sum += matrix[i][j];", text)
+        self.assertIn("--objects --types", text)
+
+    def test_callers(self):
+        text = self.summary("words.c", "--contexts")
+        self.assertIn("The program rarely waits.", text)
+        strcmp = next(line for line in text.splitlines() if "strcmp" in line)
+        self.assertIn("of all instructions, called by find", strcmp)
+        self.assertIn("called by count", self.row(text, "find"))
+
+    def test_data(self):
+        text = self.summary("particles.c", "--objects", "--types")
+        self.assertRegex(text, r"by object\n +9\d\.\d %  heap main \(particles\.c:\d+\)")
+        self.assertRegex(text, r"by member\n +9\d\.\d %  particle\.v\n")
+
+    def test_false_sharing(self):
+        text = self.summary("sharing.c", "--machine=zen4", "--schedule=fair:1k")
+        self.assertRegex(text, r"False sharing: \d+ % of the level-1 data misses")
+        self.assertIn("--plugin=effective_address", text)
+
+    def test_mispredictions(self):
+        text = self.summary("""
+            static unsigned random_bits(void) {
+                static unsigned x = 1;
+                x ^= x << 13; x ^= x >> 17; x ^= x << 5;
+                return x;
+            }
+            static int toss(int n) {
+                volatile int heads = 0;
+                for (int i = 0; i < n; ++i) if (random_bits() & 1) heads = heads + 1;
+                return heads;
+            }
+            int main(void) { return toss(200000) == 0; }""", "--branch-sim=yes")
+        self.assertIn("in mispredicted branches", self.row(text, "toss"))
+
+    def test_nothing_stands_out(self):
+        """Forty functions that do the same."""
+        functions = "".join(f"static int f{n}(int x) {{ for (volatile int i = 0; i < 20000; ++i) x += i; "
+                            "return x; }\n" for n in range(40))
+        calls = " + ".join(f"f{n}(1)" for n in range(40))
+        text = self.summary(f"{functions} int main(void) {{ return ({calls}) == 0; }}")
+        self.assertIn("No function stands out.", text)
+        self.assertIn("The program rarely waits.", text)
+
+    def test_no_instructions(self):
+        out = self.folder / "reuse"
+        self.assertEqual(profile(["true"], "-q", plugin="reuse", out=out).returncode, 0)
+        shown = run([ASSAY, "summary", out])
+        self.assertIn("Refs (data references)", shown.stdout)
+        self.assertIn("Functions by Refs", shown.stdout)
+
+    def test_newest_profile(self):
+        folder = support.temporary_folder(self)
+        ran = run([ASSAY, "-q", "true"], cwd=folder)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        shown = run([ASSAY, "summary"], cwd=folder)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn("estimated cycles = Ir + 10 * (I1mr + D1mr + D1mw)", shown.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,42 @@
+// An estimate of the cycles that counts stand for: a weighted sum of events. A profile of a machine
+// brings its own formula, the figure "estimated cycles". Others have the weights of kWeights. A
+// profile without instructions has its first event in place of cycles.
+#pragma once
+
+#include "framework/events/formula.h"
+#include "framework/events/header.h"
+#include "tools/profile/count_store.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::summary {
+
+// Events that cost cycles for one reason.
+struct Cause {
+    std::string_view name;            // as it is shown: "D1 misses"
+    std::vector<std::size_t> events;  // indices in the header
+};
+
+class Cycles {
+  public:
+    explicit Cycles(const events::Header& header);
+
+    const std::string& formula() const { return text_; }
+    // False if the first event stands for cycles.
+    bool are_estimated() const { return are_estimated_; }
+    double of_row(Counts counts) const { return formula_.value(counts).value_or(0); }
+    // The part of a row's cycles that comes from one cause. Formulas are sums.
+    double of_cause(Counts counts, const Cause& cause) const;
+    // Reasons to wait, besides executing instructions. Only those that the profile counts.
+    const std::vector<Cause>& causes() const { return causes_; }
+
+  private:
+    bool are_estimated_;
+    std::string text_;
+    events::Formula formula_;
+    std::vector<Cause> causes_;
+};
+
+}  // namespace assay::summary

@@ -1,0 +1,432 @@
+#include "tools/summary/summary.h"
+
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+#include "tools/output/output.h"
+#include "tools/profile/call_graph.h"
+#include "tools/profile/profile.h"
+#include "tools/profile/profile_files.h"
+#include "tools/sources/source_files.h"
+#include "tools/sources/source_finder.h"
+#include "tools/summary/cycles.h"
+
+#include <fmt/core.h>
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace assay::summary {
+
+namespace {
+
+// What is worth a row or a sentence, in percent. The manual page lists these thresholds.
+constexpr double kShownFunction = 1, kShownLine = 2, kShownData = 10;  // of all cycles or misses
+constexpr double kCause = 25;      // of the cycles of a function: a cause is named
+constexpr double kBound = 10;      // of all cycles: below, the program waits for nothing
+constexpr double kStandsOut = 10;  // of all cycles: below, no function stands out
+constexpr std::size_t kMostFunctions = 10, kMostLines = 5, kMostData = 3;
+
+struct LineCost {
+    std::uint32_t place, line;
+    double cycles;
+};
+
+struct FunctionCost {
+    std::uint32_t function;
+    std::vector<std::uint64_t> counts;
+    double cycles = 0;
+    LineCost hottest{};
+};
+
+double percent(double part, double whole) {
+    return whole == 0 ? 0 : 100 * part / whole;
+}
+
+std::string base_name(std::string_view path) {
+    return std::string(path.substr(path.rfind('/') + 1));
+}
+
+// At most `width` characters: what is longer loses its middle.
+std::string shortened(std::string_view text, std::size_t width) {
+    if (text.size() <= width || width < 8) return std::string(text);
+    const std::size_t head = (width - 3) * 2 / 3;
+    return fmt::format("{}...{}", text.substr(0, head),
+                       text.substr(text.size() - (width - 3 - head)));
+}
+
+// Without parameters, and with the names that people write.
+std::string short_name(std::string_view name) {
+    std::string text(name);
+    for (const std::string_view inner : {"std::__cxx11::", "std::__1::"})
+        for (std::size_t at; (at = text.find(inner)) != std::string::npos;)
+            text.replace(at, inner.size(), "std::");
+    constexpr std::string_view kString =
+        "std::basic_string<char, std::char_traits<char>, std::allocator<char> >";
+    for (std::size_t at; (at = text.find(kString)) != std::string::npos;)
+        text.replace(at, kString.size(), "std::string");
+    const std::size_t operator_call = text.find("operator()");
+    const std::size_t from = operator_call == std::string::npos ? 0 : operator_call + 10;
+    int depth = 0;
+    for (std::size_t i = from; i < text.size(); ++i) {
+        if (text[i] == '<') ++depth;
+        if (text[i] == '>') --depth;
+        if (text[i] == '(' && depth == 0 && i > 0 && text.compare(i, 11, "(anonymous ") != 0)
+            return text.substr(0, i);
+    }
+    return text;
+}
+
+// In lines of at most 96 characters, broken before a +.
+std::string wrapped(std::string_view formula, std::size_t column) {
+    constexpr std::size_t kWidth = 96;
+    std::string text;
+    for (std::size_t begin = 0; begin < formula.size();) {
+        const std::size_t plus = formula.find(" + ", begin + 1);
+        const std::string_view term = formula.substr(begin, plus - begin);
+        if (column + term.size() > kWidth) {
+            text += "\n   ";
+            column = 3;
+        }
+        text += term;
+        column += term.size();
+        begin = std::min(plus, formula.size());
+    }
+    return text;
+}
+
+class Summary {
+  public:
+    Summary(const Profile& profile, const Cycles& cycles, std::vector<std::string> paths)
+        : profile_(profile),
+          cycles_(cycles),
+          paths_(std::move(paths)),
+          all_(cycles.of_row(profile.totals())),
+          finder_({}, profile.objects()) {
+        rank();
+    }
+
+    void write(Output& output) {
+        write_head(output);
+        write_functions(output);
+        write_lines(output);
+        write_data(output);
+        write_sharing(output);
+        write_next(output);
+    }
+
+  private:
+    void rank() {
+        std::vector<std::uint64_t> row(profile_.totals().size());
+        for (std::uint32_t i = 0; i < profile_.functions().size(); ++i) {
+            const Profile::Function& function = profile_.functions()[i];
+            FunctionCost cost{i, std::vector<std::uint64_t>(row.size()), 0, {}};
+            for (std::uint32_t place = function.first_place; place < function.end_place; ++place)
+                for (const Profile::Line& line : profile_.lines(place)) {
+                    profile_.counts().read(line.row, row);
+                    add_counts(cost.counts, row);
+                    const LineCost found{place, line.line, cycles_.of_row(row)};
+                    if (found.cycles > cost.hottest.cycles) cost.hottest = found;
+                    if (line.line != 0 && percent(found.cycles, all_) >= kShownLine)
+                        lines_.push_back(found);
+                }
+            cost.cycles = cycles_.of_row(cost.counts);
+            if (percent(cost.cycles, all_) >= kShownFunction) functions_.push_back(std::move(cost));
+        }
+        const auto costlier = [](const auto& a, const auto& b) { return a.cycles > b.cycles; };
+        std::stable_sort(functions_.begin(), functions_.end(), costlier);
+        std::stable_sort(lines_.begin(), lines_.end(), costlier);
+        if (functions_.size() > kMostFunctions) functions_.resize(kMostFunctions);
+        if (lines_.size() > kMostLines) lines_.resize(kMostLines);
+    }
+
+    std::string place_text(std::uint32_t place, std::uint32_t line) const {
+        const std::string file = base_name(profile_.text(profile_.places()[place].file));
+        return line == 0 ? file : fmt::format("{}:{}", file, line);
+    }
+
+    void write_head(Output& output) const {
+        const events::Header& header = profile_.header();
+        if (!profile_.commands().empty())
+            output.write(shortened(printable(profile_.commands().front()), 100) + "\n");
+        if (!cycles_.are_estimated()) {
+            const events::Event& first = header.events.front();
+            output.write(fmt::format("{} {} ({})\n\n", with_thousands(profile_.totals()[0]),
+                                     first.name, printable(first.description)));
+            return;
+        }
+        const std::string number =
+            with_thousands(static_cast<unsigned long long>(std::llround(all_)));
+        output.write(fmt::format("{} estimated cycles = {}\n", number,
+                                 wrapped(cycles_.formula(), number.size() + 20)));
+        std::vector<std::string> parts;
+        double waiting = 0;
+        for (const Cause& cause : cycles_.causes()) {
+            const double share = percent(cycles_.of_cause(profile_.totals(), cause), all_);
+            waiting += share;
+            if (share >= 1) parts.push_back(fmt::format("{:.0f} % {}", share, cause.name));
+        }
+        parts.insert(parts.begin(), fmt::format("{:.0f} % executing instructions", 100 - waiting));
+        output.write(fmt::format("  {}\n", join(parts, ", ")));
+        if (waiting < kBound)
+            output.write("The program rarely waits. Fewer instructions make it faster.\n");
+        if (!header.incomplete.empty())
+            output.write(fmt::format("INCOMPLETE: {}\n", printable(header.incomplete)));
+        output.write("\n");
+    }
+
+    // Why a function costs what it costs.
+    std::string reason(const FunctionCost& cost) const {
+        const Cause* worst = nullptr;
+        double most = 0;
+        for (const Cause& cause : cycles_.causes())
+            if (const double part = cycles_.of_cause(cost.counts, cause); part > most) {
+                worst = &cause;
+                most = part;
+            }
+        if (worst && percent(most, cost.cycles) >= kCause)
+            return fmt::format("{:.0f} % in {} ({:.0f} % of all)", percent(most, cost.cycles),
+                               worst->name,
+                               percent(most, cycles_.of_cause(profile_.totals(), *worst)));
+        if (!cycles_.are_estimated()) return "";
+        return fmt::format("{:.0f} % of all instructions", share_of_instructions(cost.counts));
+    }
+
+    double share_of_instructions(Counts counts) const {
+        const std::size_t instructions = *event("Ir");  // Cycles need it
+        return percent(static_cast<double>(counts[instructions]),
+                       static_cast<double>(profile_.totals()[instructions]));
+    }
+
+    // The caller through which a function costs the most, as ", called by find". Stubs of the
+    // linker have no names, and are passed over. "" without contexts.
+    std::string caller_of(const FunctionCost& cost) {
+        if (!profile_.has_contexts()) return "";
+        if (!calls_) calls_ = calls_of_functions(call_graph(profile_));
+        Strings::Id name = profile_.functions()[cost.function].name;
+        for (int steps = 0; steps < 3; ++steps) {
+            const std::optional<Strings::Id> caller = costliest_caller(name);
+            if (!caller) return "";
+            name = *caller;
+            if (const std::string_view text = text_of(profile_, name); text != kUnknownFile)
+                return ", called by " + short_name(printable(text));
+        }
+        return "";
+    }
+
+    std::optional<Strings::Id> costliest_caller(Strings::Id callee) const {
+        std::optional<Strings::Id> best;
+        double most = 0;
+        for (const auto& [edge, calls] : *calls_) {
+            const auto& [caller, called] = edge;
+            if (called.name != callee || caller == kOutsideCaller || caller.name == callee)
+                continue;
+            if (const double part = cycles_.of_row(calls.inclusive); part > most) {
+                best = caller.name;
+                most = part;
+            }
+        }
+        return best;
+    }
+
+    void write_functions(Output& output) {
+        output.write(fmt::format("Functions by {}\n",
+                                 cycles_.are_estimated() ? "estimated cycles" : cycles_.formula()));
+        if (functions_.empty() || percent(functions_.front().cycles, all_) < kStandsOut)
+            output.write("  No function stands out.\n");
+        for (const FunctionCost& cost : functions_) {
+            const std::string name =
+                short_name(printable(profile_.text(profile_.functions()[cost.function].name)));
+            output.write(fmt::format(
+                "  {:4.1f} %  {}  {}  {}\n", percent(cost.cycles, all_),
+                padded(shortened(name, 34), 34),
+                padded(shortened(place_text(cost.hottest.place, cost.hottest.line), 20), 20),
+                reason(cost) + caller_of(cost)));
+        }
+        output.write("\n");
+    }
+
+    std::string source_text(std::uint32_t place, std::uint32_t line) {
+        const std::string name(profile_.text(profile_.places()[place].file));
+        if (is_unknown_file(name)) return "";
+        const SourceFinder::Source source = finder_.find(name);
+        if (source.status != SourceFinder::Status::kFound) return "";
+        try {
+            const std::string text = read_source(source.path);
+            const std::vector<std::string_view> lines = split_lines(text);
+            if (line == 0 || line > lines.size()) return "";
+            std::string_view found = lines[line - 1];
+            found.remove_prefix(std::min(found.find_first_not_of(" \t"), found.size()));
+            return shortened(printable(found), 60);
+        } catch (const Error&) {
+            return "";  // annotate says why
+        }
+    }
+
+    void write_lines(Output& output) {
+        if (lines_.empty()) return;
+        output.write("Lines\n");
+        for (const LineCost& line : lines_)
+            output.write(fmt::format("  {:4.1f} %  {}  {}\n", percent(line.cycles, all_),
+                                     padded(shortened(place_text(line.place, line.line), 24), 24),
+                                     source_text(line.place, line.line)));
+        output.write("\n");
+    }
+
+    // Which data the misses are of, if the run had --objects or --types.
+    void write_data(Output& output) const {
+        if (cycles_.causes().empty()) return;
+        const Cause& misses = cycles_.causes().front();
+        const double all = cycles_.of_cause(profile_.totals(), misses);
+        if (misses.name != "data cache misses" || percent(all, all_) < kBound) return;
+        for (const std::string_view kind : {"object", "member"}) {
+            std::vector<std::pair<double, const Groups::Group*>> found;
+            for (const Groups::Group& group : profile_.groups().groups())
+                if (group.kind == kind)
+                    if (const double part = cycles_.of_cause(group.counts, misses);
+                        percent(part, all) >= kShownData)
+                        found.emplace_back(part, &group);
+            if (found.empty()) continue;
+            std::stable_sort(found.begin(), found.end(),
+                             [](const auto& a, const auto& b) { return a.first > b.first; });
+            if (found.size() > kMostData) found.resize(kMostData);
+            output.write(fmt::format("Data cache misses by {}\n", kind));
+            for (const auto& [part, group] : found) {
+                std::string name = group->name;
+                if (kind == "member" && group->parent != Groups::kNone)
+                    name = profile_.groups().groups()[group->parent].name + "." + name;
+                if (const std::string_view type = group->attribute("class"); !type.empty())
+                    name = fmt::format("{} {}", type, name);
+                output.write(fmt::format("  {:4.1f} %  {}\n", percent(part, all),
+                                         shortened(printable(name), 80)));
+            }
+            output.write("\n");
+        }
+    }
+
+    std::optional<std::size_t> event(std::string_view name) const {
+        for (std::size_t i = 0; i < profile_.events().size(); ++i)
+            if (profile_.events()[i].name == name) return i;
+        return std::nullopt;
+    }
+
+    // Lines that cores take from each other without need, on machines that count it.
+    void write_sharing(Output& output) const {
+        const auto sharing = event("FalseSharing"), reads = event("D1mr"), writes = event("D1mw");
+        if (!sharing || !reads || !writes) return;
+        const Counts totals = profile_.totals();
+        const double share = percent(static_cast<double>(totals[*sharing]),
+                                     static_cast<double>(totals[*reads] + totals[*writes]));
+        if (share < kShownData) return;
+        output.write(
+            fmt::format("False sharing: {:.0f} % of the level-1 data misses, most in\n", share));
+        std::vector<const FunctionCost*> found;
+        for (const FunctionCost& cost : functions_)
+            if (percent(static_cast<double>(cost.counts[*sharing]),
+                        static_cast<double>(totals[*sharing])) >= kShownData)
+                found.push_back(&cost);
+        for (const FunctionCost* const cost : found)
+            output.write(fmt::format(
+                "  {:4.1f} %  {}  {}\n",
+                percent(static_cast<double>(cost->counts[*sharing]),
+                        static_cast<double>(totals[*sharing])),
+                padded(shortened(short_name(printable(
+                                     profile_.text(profile_.functions()[cost->function].name))),
+                                 34),
+                       34),
+                place_text(cost->hottest.place, cost->hottest.line)));
+        output.write("\n");
+    }
+
+    // The two commands that tell more.
+    void write_next(Output& output) const {
+        const std::string file = join(paths_, " ");
+        const auto has_kind = [&](std::string_view kind) {
+            const std::vector<std::string>& kinds = profile_.groups().kinds();
+            return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+        };
+        const bool waits_for_data =
+            !cycles_.causes().empty() &&
+            percent(cycles_.of_cause(profile_.totals(), cycles_.causes().front()), all_) >= kBound;
+        const std::string program =
+            profile_.commands().empty() ? "PROGRAM" : profile_.commands().front();
+        output.write("Next\n");
+        output.write(fmt::format("  assay annotate {}    the sources with their counts\n", file));
+        if (const auto sharing = event("FalseSharing");
+            sharing && percent(static_cast<double>(profile_.totals()[*sharing]), all_) > 0.01)
+            output.write(fmt::format(
+                "  assay --plugin=effective_address -- {}    the members that share a line\n",
+                shortened(printable(program), 60)));
+        else if (waits_for_data && !has_kind("object"))
+            output.write(fmt::format(
+                "  assay --plugin=cache --objects --types -- {}    the data that miss\n",
+                shortened(printable(program), 60)));
+        else if (waits_for_data)
+            output.write(
+                fmt::format("  assay annotate --by=object --lines {}    all data\n", file));
+        else if (!profile_.has_contexts())
+            output.write(fmt::format("  assay --plugin=cache --contexts -- {}    who calls what\n",
+                                     shortened(printable(program), 60)));
+        else
+            output.write(fmt::format("  assay annotate --calls {}    who calls what\n", file));
+    }
+
+    const Profile& profile_;
+    const Cycles& cycles_;
+    const std::vector<std::string> paths_;
+    const double all_;
+    SourceFinder finder_;
+    std::vector<FunctionCost> functions_;
+    std::vector<LineCost> lines_;
+    std::optional<std::map<std::pair<FunctionKey, FunctionKey>, Calls>> calls_;
+};
+
+constexpr const char* kPurpose =
+    "Shows on one screen what is slow in a profile, and why: functions and lines by estimated\n"
+    "cycles, and the data that miss the caches.\n\n"
+    "  assay summary [FILE...]\n";
+
+constexpr const char* kExamples =
+    "Without FILE, it shows the newest profile of the folder.\n\n"
+    "Exit status: 0, or 125 if something could not be read or written.\n";
+
+struct Arguments {
+    std::vector<std::string> files;
+};
+
+void add_options(CommandLine& line, Arguments& arguments) {
+    line.describe("assay summary", kPurpose, kExamples);
+    line.add_arguments("FILE", arguments.files, Need::kOptional);
+}
+
+}  // namespace
+
+std::vector<Option> options() {
+    return options_of(add_options);
+}
+
+}  // namespace assay::summary
+
+namespace assay {
+
+int summary_main(int argc, char** argv) {
+    const auto arguments = parse_arguments(summary::add_options, argc, argv);
+    if (!arguments) return 0;
+    std::vector<std::string> names = arguments->files;
+    if (names.empty()) names.push_back(newest_profile());
+    const ProfileFiles files = profile_files(names);
+    Profile profile(parts::kLines | parts::kContexts | parts::kGroups);
+    for (const std::string& path : files.paths) profile.add_file(path);
+    profile.finish();
+    const summary::Cycles cycles(profile.header());
+    Output output(stdout);
+    summary::Summary(profile, cycles, names).write(output);
+    output.finish();
+    return 0;
+}
+
+}  // namespace assay

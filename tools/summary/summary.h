@@ -1,0 +1,17 @@
+// assay summary: what is slow in a profile, and why, on one screen.
+#pragma once
+
+#include "tools/command_line/command_line.h"
+
+#include <vector>
+
+namespace assay {
+
+// The subcommand. argv[0] is its name. Throws Error.
+int summary_main(int argc, char** argv);
+
+namespace summary {
+std::vector<Option> options();
+}
+
+}  // namespace assay
