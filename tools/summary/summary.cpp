@@ -298,7 +298,7 @@ class Summary {
             for (const auto& [part, group] : found) {
                 std::string name = group->name;
                 if (kind == "member" && group->parent != Groups::kNone)
-                    name = profile_.groups().groups()[group->parent].name + "." + name;
+                    name.insert(0, profile_.groups().groups()[group->parent].name + ".");
                 if (const std::string_view type = group->attribute("class"); !type.empty())
                     name = fmt::format("{} {}", type, name);
                 output.write(fmt::format("  {:4.1f} %  {}\n", percent(part, all),
