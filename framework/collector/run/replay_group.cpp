@@ -24,7 +24,6 @@
 #include <cstring>
 #include <string_view>
 #include <thread>
-#include <tuple>
 #include <utility>
 
 namespace assay::collector {
@@ -211,18 +210,7 @@ bool misses_caches(const trace::Spec& spec) {
 
 // Who wants only what misses caches has a segment with those of the same caches.
 bool share_segment(const trace::Spec& a, const trace::Spec& b) {
-    const auto caches = [](const trace::Spec& spec) {
-        return std::tuple(spec.data.line_bytes, spec.data.sets, spec.data.ways,
-                          spec.fetch.line_bytes, spec.fetch.sets, spec.fetch.ways);
-    };
-    return misses_caches(a) || misses_caches(b) ? caches(a) == caches(b) : true;
-}
-
-// Of two that go together: what else they say is the same.
-trace::Spec both(const trace::Spec& a, const trace::Spec& b) {
-    trace::Spec combined = combine(a, b);
-    combined.regions = a.regions;
-    return combined;
+    return !(misses_caches(a) || misses_caches(b)) || (a.data == b.data && a.fetch == b.fetch);
 }
 
 // While the driver is busy: a reader that has died would be waited for.
@@ -309,7 +297,7 @@ std::optional<trace::Spec> Readership::agree(trace::ValueLists& values) const {
         if (!wanted) continue;
         try {
             const trace::Spec given = replay::possible(*wanted, reader->wanted_values(), content);
-            together = together ? both(*together, given) : given;
+            together = together ? combine(*together, given) : given;
             collector::add(values, reader->wanted_values());
         } catch (const Error& missing) {
             reader->refuse(missing.what());
@@ -329,7 +317,7 @@ std::string fill(const replay::ImageTrace& trace,
     for (const auto& group : groups) {
         const std::optional<trace::Spec> spec = group->agree(*values);
         if (!spec) continue;
-        combined = combined ? both(*combined, *spec) : *spec;
+        combined = combined ? combine(*combined, *spec) : *spec;
         outputs.push_back({group->segment.fd(), *group->shared});
     }
     if (!combined) return "";
