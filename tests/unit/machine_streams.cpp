@@ -229,7 +229,8 @@ class Recorded {
         if (reference.kind != Kind::kFetch)
             return filters_->data.passes(reference.address, reference.bytes, reference.writes);
         const std::uint64_t last = (reference.address + reference.bytes - 1) / line_;
-        return filters_->fetch.passes(reference.address, 0,
+        return !filters_->fetch.is_there() ||
+               filters_->fetch.misses(reference.address, 0,
                                       static_cast<unsigned>(last - reference.address / line_));
     }
     // Another thread begins on the core, or pages have changed.
@@ -237,8 +238,9 @@ class Recorded {
 
   private:
     struct Filters {
-        explicit Filters(const assay::trace::Spec& spec) : fetch(spec), data(spec) {}
-        assay::replay::FetchFilter fetch;
+        explicit Filters(const assay::trace::Spec& spec)
+            : fetch(spec.fetch, 1, assay::replay::kNoLine), data(spec) {}
+        assay::replay::LruCache fetch;
         assay::replay::DataFilter data;
     };
 

@@ -1,7 +1,5 @@
 #include "framework/driver/replay/miss_filter.h"
 
-#include <algorithm>
-#include <bit>
 #include <cstring>
 
 namespace assay::replay {
@@ -32,36 +30,10 @@ std::vector<ReferenceKind> reference_kinds(std::span<const trace_site_t> sites) 
     return kinds;
 }
 
-LruCache::LruCache(const trace::Filter& shape)
-    : ways_(shape.ways),
-      line_shift_(static_cast<std::uint32_t>(std::countr_zero(std::max(shape.line_bytes, 1U)))),
-      line_bytes_(shape.line_bytes),
-      set_mask_(shape.sets - 1),
-      lines_(std::size_t{shape.sets} * shape.ways, kFirstLine) {}
-
-bool LruCache::misses(std::uint64_t address, std::uint32_t bytes) {
-    const std::uint64_t first = address >> line_shift_;
-    const std::uint64_t last = (address + std::clamp(bytes, 1U, line_bytes_) - 1) >> line_shift_;
-    const bool one = use(first);
-    return last == first ? one : use(last) || one;
-}
-
-bool LruCache::use(std::uint64_t line) {
-    std::uint64_t* const set = &lines_[(line & set_mask_) * ways_];
-    std::uint64_t moved = line;
-    for (std::uint32_t way = 0; way < ways_; ++way) {
-        std::swap(moved, set[way]);
-        if (moved == line) return false;
-    }
-    return true;
-}
-
-void LruCache::clear() {
-    std::fill(lines_.begin(), lines_.end(), kFirstLine);
-}
-
 MissFilter::MissFilter(const trace::Spec& spec, const std::vector<ReferenceKind>& kinds)
-    : kinds_(kinds), data_(spec.data), fetch_(spec.fetch) {}
+    : kinds_(kinds),
+      data_(spec.data, spec.data.ways, kFirstLine),
+      fetch_(spec.fetch, spec.fetch.ways, kFirstLine) {}
 
 trace_record_t* MissFilter::copy(std::span<const trace_record_t> records, trace_record_t* to) {
     if (!data_.is_there() && !fetch_.is_there()) {

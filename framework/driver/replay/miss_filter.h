@@ -8,12 +8,16 @@
 #include <bit>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace assay::replay {
 
 // Which references and fetches pass the filters of a specification (trace_capture_references and
 // those behind it): the same as in the native driver, whose translated code does it.
+
+// No line has so high a number: addresses have 48 bits, or 57.
+inline constexpr std::uint64_t kNoLine = UINT64_MAX;
 
 // Of data, and of code among it.
 class DataFilter {
@@ -35,8 +39,6 @@ class DataFilter {
     void forget() { std::fill(lines_.begin(), lines_.end(), kNoLine); }
 
   private:
-    // No line has so high a number: addresses have 48 bits, or 57.
-    static constexpr std::uint64_t kNoLine = UINT64_MAX;
     static constexpr std::uint64_t kWritten = std::uint64_t{1} << 63;
 
     bool use(std::uint64_t line, bool write) {
@@ -53,33 +55,52 @@ class DataFilter {
     std::vector<std::uint64_t> lines_;  // the most recent one of each set
 };
 
-class FetchFilter {
+// A cache that replaces the line of a set that was used least recently. With one way it is a filter
+// of fetches.
+class LruCache {
   public:
-    explicit FetchFilter(const trace::Spec& spec)
-        : passes_all_(spec.fetch.sets == 0),
-          shift_(static_cast<unsigned>(std::countr_zero(std::max(spec.fetch.line_bytes, 1U)))),
-          mask_(std::max(spec.fetch.sets, 1U) - 1),
-          lines_(mask_ + std::size_t{1}, UINT64_MAX) {}
+    // With 0 sets or ways, everything misses it. `first_line` is present in the beginning.
+    LruCache(const trace::Filter& shape, std::uint32_t ways, std::uint64_t first_line)
+        : shift_(static_cast<unsigned>(std::countr_zero(std::max(shape.line_bytes, 1U)))),
+          line_bytes_(shape.line_bytes),
+          ways_(ways),
+          mask_(shape.sets - 1),
+          first_line_(first_line),
+          lines_(std::size_t{shape.sets} * ways, first_line) {}
 
-    // Of the lines `first` to `last`, counted from the one of `address`.
-    bool passes(std::uint64_t address, unsigned first, unsigned last) {
-        if (passes_all_) return true;
-        bool passes = false;
-        const std::uint64_t own = address >> shift_;
-        for (std::uint64_t line = own + first; line <= own + last; ++line) {
-            std::uint64_t& recent = lines_[line & mask_];
-            passes = passes || recent != line;
-            recent = line;
-        }
-        return passes;
+    bool is_there() const { return !lines_.empty(); }
+    // Uses the lines of a reference. A reference that is larger than a line is its first bytes.
+    // True if a line was missing.
+    bool misses(std::uint64_t address, std::uint32_t bytes) {
+        const std::uint64_t end = address + std::clamp(bytes, 1U, line_bytes_) - 1;
+        return misses_lines(address >> shift_, end >> shift_);
     }
-    void forget() { std::fill(lines_.begin(), lines_.end(), UINT64_MAX); }
+    // The same of the lines `first` to `last`, counted from the one of `address`.
+    bool misses(std::uint64_t address, unsigned first, unsigned last) {
+        return misses_lines((address >> shift_) + first, (address >> shift_) + last);
+    }
+    void clear() { std::fill(lines_.begin(), lines_.end(), first_line_); }
 
   private:
-    bool passes_all_;
+    bool misses_lines(std::uint64_t first, std::uint64_t last) {
+        bool missed = use(first);
+        for (std::uint64_t line = first + 1; line <= last; ++line) missed = use(line) || missed;
+        return missed;
+    }
+    bool use(std::uint64_t line) {
+        std::uint64_t* const set = &lines_[(line & mask_) * ways_];
+        std::uint64_t moved = line;
+        for (std::uint32_t way = 0; way < ways_; ++way) {
+            std::swap(moved, set[way]);
+            if (moved == line) return false;
+        }
+        return true;
+    }
+
     unsigned shift_;
-    std::uint64_t mask_;
-    std::vector<std::uint64_t> lines_;
+    std::uint32_t line_bytes_, ways_;
+    std::uint64_t mask_, first_line_;
+    std::vector<std::uint64_t> lines_;  // of each set, the most recent one first
 };
 
 // What a record is to them, by its site.
@@ -89,25 +110,6 @@ struct ReferenceKind {
     Of of;
 };
 std::vector<ReferenceKind> reference_kinds(std::span<const trace_site_t> sites);
-
-// A cache that replaces the line of a set that was used least recently.
-class LruCache {
-  public:
-    // Of no ways: everything misses it.
-    explicit LruCache(const trace::Filter& shape);
-
-    bool is_there() const { return ways_ != 0; }
-    // Uses all lines of a reference, of which a larger one than a line is its first bytes. True if
-    // one was missing.
-    bool misses(std::uint64_t address, std::uint32_t bytes);
-    void clear();
-
-  private:
-    bool use(std::uint64_t line);
-
-    std::uint32_t ways_, line_shift_, line_bytes_, set_mask_;
-    std::vector<std::uint64_t> lines_;  // of each set, the most recent one first
-};
 
 class MissFilter {
   public:

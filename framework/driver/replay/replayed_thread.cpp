@@ -32,7 +32,7 @@ ReplayedThread::ReplayedThread(const ImageTrace& image, const ReplayPlan& plan,
       fetches_(spec.captures & trace::kCaptureFetches),
       counters_(trace::counters(spec)),
       data_(spec),
-      fetch_(spec),
+      fetch_(spec.fetch, 1, kNoLine),
       contexts_(contexts),
       tells_contexts_(slot.tells_contexts()),
       only_counts_(!contexts && spec.interval == 0 && !trace::has_bursts(spec.regions)),
@@ -117,7 +117,7 @@ void ReplayedThread::do_item(const PlannedItem& item) {
             slot_.append(0, item.site);
             return;
         case PlannedItem::kFetch:
-            if (fetch_.passes(item.address, item.first_line, item.last_line))
+            if (!fetch_.is_there() || fetch_.misses(item.address, item.first_line, item.last_line))
                 slot_.append(item.address, item.site, tells_contexts_ ? contexts_->number() : 0);
             return;
         case PlannedItem::kCode:

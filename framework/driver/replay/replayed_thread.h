@@ -35,7 +35,7 @@ class ReplayedThread {
     // most recent ones: before the thread goes on behind another one.
     void forget_recent_lines() {
         if (references_) data_.forget();
-        if (fetches_) fetch_.forget();
+        if (fetches_) fetch_.clear();
     }
     // With bursts: throws Error if it cannot have executed so many at its end.
     void check_executed(std::uint64_t instructions);
@@ -81,7 +81,7 @@ class ReplayedThread {
     const bool references_, fetches_;
     const std::size_t counters_;  // of each block
     DataFilter data_;
-    FetchFilter fetch_;
+    LruCache fetch_;
     std::unique_ptr<driver::Predictor> predictor_;  // null without predictions
     ReplayedContexts* const contexts_;
     const bool tells_contexts_;  // see trace::tells_contexts()
