@@ -191,6 +191,7 @@ TEST_CASE("each capture has a row, and a specification satisfies itself") {
     CHECK(both.data == wanted.data);
     CHECK(both.interval == wanted.interval);
     CHECK(both.predictor == wanted.predictor);
+    CHECK(combine({.recursion = 4}, wanted).recursion == 4);
 }
 
 TEST_CASE("without a filter sizes are not cut to its line") {
