@@ -4,7 +4,7 @@
 #include "framework/events/block_vectors.h"
 #include "framework/support/error.h"
 #include "tests/fuzz/memory_file.h"
-#include "tools/merge/block_vectors.h"
+#include "tools/merge/merge.h"
 
 #include <cstddef>
 #include <cstdint>

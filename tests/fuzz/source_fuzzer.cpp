@@ -1,7 +1,7 @@
 // Feeds garbage to what prints sources and names: a terminal must get text of one line, whatever
 // the bytes are, and text that already is that must stay as it is.
 #include "framework/support/text.h"
-#include "tools/sources/source_files.h"
+#include "tools/sources/source_finder.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include "framework/support/text.h"
 #include "tests/unit/temporary_folder.h"
 #include "tools/profile/profile.h"
-#include "tools/sources/source_files.h"
+#include "tools/sources/source_finder.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

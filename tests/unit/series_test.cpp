@@ -1,7 +1,7 @@
 // Series in events files, and how they add up.
 #include "tests/unit/events_files.h"
 #include "tests/unit/temporary_folder.h"
-#include "tools/profile/merged_series.h"
+#include "tools/profile/heads.h"
 
 #include <doctest/doctest.h>
 #include <fmt/core.h>

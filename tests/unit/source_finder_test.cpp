@@ -3,7 +3,6 @@
 #include "framework/support/error.h"
 #include "tests/unit/compiled_programs.h"
 #include "tests/unit/temporary_folder.h"
-#include "tools/sources/source_files.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

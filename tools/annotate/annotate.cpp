@@ -6,7 +6,6 @@
 #include "tools/annotate/calls.h"
 #include "tools/annotate/functions.h"
 #include "tools/annotate/groups.h"
-#include "tools/annotate/inlined.h"
 #include "tools/annotate/json.h"
 #include "tools/annotate/sources.h"
 #include "tools/profile/profile.h"

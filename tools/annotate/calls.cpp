@@ -3,7 +3,7 @@
 #include "framework/support/text.h"
 #include "tools/profile/call_graph.h"
 #include "tools/profile/stack_tree.h"
-#include "tools/table/json.h"
+#include "tools/table/table.h"
 
 #include <fmt/core.h>
 #include <algorithm>

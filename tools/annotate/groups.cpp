@@ -2,7 +2,7 @@
 
 #include "framework/support/error.h"
 #include "framework/support/text.h"
-#include "tools/table/json.h"
+#include "tools/table/table.h"
 
 #include <fmt/core.h>
 #include <algorithm>

@@ -2,7 +2,7 @@
 
 #include "framework/events/formula.h"
 #include "tools/output/json_writer.h"
-#include "tools/table/json.h"
+#include "tools/table/table.h"
 
 namespace assay::annotate {
 

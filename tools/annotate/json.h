@@ -4,9 +4,8 @@
 #include "tools/annotate/calls.h"
 #include "tools/annotate/functions.h"
 #include "tools/annotate/groups.h"
-#include "tools/annotate/inlined.h"
 #include "tools/annotate/sources.h"
-#include "tools/output/sink.h"
+#include "tools/output/output.h"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "tools/annotate/options.h"
+#include "tools/annotate/annotate.h"
 
 #include "framework/events/file.h"
 #include "framework/events/index.h"

@@ -1,10 +1,10 @@
 // Source files with the counts of each line before it, and of instructions below them.
 #pragma once
 
-#include "tools/annotate/options.h"
+#include "tools/annotate/annotate.h"
 #include "tools/output/output.h"
 #include "tools/profile/profile.h"
-#include "tools/sources/source_files.h"
+#include "tools/sources/source_finder.h"
 #include "tools/table/table.h"
 
 #include <cstdint>

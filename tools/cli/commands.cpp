@@ -3,8 +3,6 @@
 #include "framework/support/text.h"
 #include "tools/annotate/annotate.h"
 #include "tools/check_plugin/check_plugin.h"
-#include "tools/cli/completion.h"
-#include "tools/cli/plugins.h"
 #include "tools/cli/run.h"
 #include "tools/diff/diff.h"
 #include "tools/export/export.h"
@@ -13,7 +11,7 @@
 #include "tools/report/report.h"
 #include "tools/simpoint/simpoint.h"
 #include "tools/summary/summary.h"
-#include "tools/sweep/sweep.h"
+#include "tools/sweep/options.h"
 #include "tools/trace/trace.h"
 
 #include <fmt/core.h>

@@ -4,6 +4,7 @@
 #include "tools/command_line/command_line.h"
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,5 +24,21 @@ std::span<const Command> commands();
 const Command* find_command(std::string_view name);
 // The nearest name of a command; "" if none is meant.
 std::string nearest_command(std::string_view word);
+
+// `assay completion`: scripts by which shells complete assay's commands and options.
+
+// argv[0] is the command's name. Throws Error.
+int completion_main(int argc, char** argv);
+
+// For bash, zsh or fish; throws Error for another shell.
+std::string completion_script(std::string_view shell);
+
+// `assay plugins`: which profilers there are, and what one has to offer.
+
+// What a profiler, by its name or path, takes on the command line of a run. Throws Error.
+std::vector<Option> profiler_options(const std::string& profiler);
+
+// `arguments` stand behind "plugins". Returns the exit status. Throws Error.
+int plugins_main(std::span<const std::string> arguments);
 
 }  // namespace assay

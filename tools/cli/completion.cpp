@@ -1,10 +1,8 @@
-#include "tools/cli/completion.h"
 
 #include "framework/collector/profilers/plugin_search.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/cli/commands.h"
-#include "tools/cli/plugins.h"
 #include "tools/output/output.h"
 
 #include <fmt/core.h>

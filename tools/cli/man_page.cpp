@@ -7,7 +7,6 @@
 #include "framework/support/text.h"
 #include "framework/version.h"
 #include "tools/cli/commands.h"
-#include "tools/cli/plugins.h"
 #include "tools/output/output.h"
 
 #include <fmt/core.h>

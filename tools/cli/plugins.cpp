@@ -1,4 +1,3 @@
-#include "tools/cli/plugins.h"
 
 #include "framework/collector/hosted/hosted_profiler.h"
 #include "framework/collector/profilers/plugin_search.h"

@@ -3,7 +3,7 @@
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/support/text.h"
-#include "tools/diff/programs.h"
+#include "tools/diff/comparison.h"
 #include "tools/diff/writers.h"
 
 #include <fmt/core.h>
@@ -57,6 +57,136 @@ bool diff(const Options& options, Output& output) {
     write(options, programs, output);
     name_exceeded(programs);
     return !programs.are_exceeded();
+}
+
+// The command line of assay diff.
+
+namespace {
+
+struct Arguments {
+    std::vector<std::string> files, show, sort, file_names, function_names, commands, limits,
+        old_moved;
+    SourceOptions where;
+    std::string out, threshold, by, format, match = "alike", color = "auto", pager = "auto";
+    bool json = false;
+};
+
+constexpr const char* kPurpose =
+    "Prints what changed from one events file to another, by function: counts of NEW\n"
+    "less those of OLD. Lines are not compared, because any change of a source moves\n"
+    "them. Of two folders, the profiles of each command in both are compared.\n\n"
+    "  assay diff [options] OLD NEW\n";
+
+constexpr const char* kExamples =
+    "Examples:\n\n"
+    "  assay diff before.out after.out\n"
+    "  assay diff --mod-filename='s/v[0-9]+/vN/' v1/out v2/out  two folders as one\n"
+    "  assay diff --mod-funcname='s/_v[0-9]+$//' a.out b.out    versions in names\n"
+    "  assay diff --show=Ir old.out new.out                     other events differ\n"
+    "  assay diff -o changes.out before.out after.out           for assay annotate\n\n"
+    "  assay diff --fail-on=Ir:+0.5% --fail-on='D1mr@parse*:+1000' a.out b.out\n"
+    "  assay diff --fail-on=Ir:+0.5% --format=markdown base/ head/ > comment.md\n\n"
+    "assay annotate --diff OLD NEW compares line by line, for unchanged sources.\n\n"
+    "Exit status: 0, whether anything changed or not; 1 if a limit of --fail-on is\n"
+    "exceeded; 2 if something could not be read, understood or written.\n";
+
+void add_options(CommandLine& line, Arguments& arguments) {
+    line.describe("assay diff", kPurpose, kExamples);
+    line.add_arguments("FILE", arguments.files);
+    line.add_list(
+        "--fail-on", arguments.limits, "EVENT[@[KIND=]GLOB]:LIMIT",
+        "exit with status 1 if NEW counts more than that, and say so on stderr\n"
+        "LIMIT is +NUMBER, or +NUMBER% of what OLD counts; less than zero, it asks for "
+        "less. EVENT can be a derived figure. Without GLOB, it is of the program; with it, "
+        "of each function whose name matches, or of each KIND: function, file, binary (of "
+        "profiles with --dump-instr=yes), object, type, member or thread. May be repeated.");
+    line.add_choice(
+        "--format", arguments.format, "text|json|markdown|html",
+        "how to print: for a terminal, as JSON by diff-schema.json of the documentation, for "
+        "a comment on a pull request, or as a page with both sides' sources; default: text");
+    line.add_text("-o,--out", arguments.out, "FILE",
+                  "write what --format says to a file; without --format, the differences, those of "
+                  "calling contexts too, as an events file");
+    line.add_text(
+        "--by", arguments.by, "KIND",
+        "compare whose the counts are, instead of functions: object, type, member or thread");
+    line.add_list("--mod-filename", arguments.file_names, "s/A/B/",
+                  "change the names of files by a Perl search-and-replace expression first; may be "
+                  "repeated");
+    line.add_list("--mod-funcname", arguments.function_names, "s/A/B/",
+                  "the same for the names of functions");
+    line.add_list("--mod-command", arguments.commands, "s/A/B/",
+                  "the same for the commands by which the profiles of two folders are matched");
+    line.add_choice(
+        "--match", arguments.match, "alike|exact",
+        "which functions are the same: all that compilers and moves make of one, or those "
+        "of one file and name, as for cg_diff; default: alike");
+    line.add_list("--show", arguments.show, "A,B,...", "show only these events, in this order");
+    line.add_list("--sort", arguments.sort, "A,B,...",
+                  "sort by the changes of these events; A:P shows changes of at least P % of A");
+    line.add_text(
+        "--threshold", arguments.threshold, "P",
+        "show functions whose first sort event changed by at least P % of OLD's total, 0 to "
+        "20; default: 0.1");
+    line.add_flag("--json", arguments.json, "the same as --format=json");
+    add_source_search(line, arguments.where);
+    line.add_list("--old-map", arguments.old_moved, "OLD=NEW", "the same for those of OLD");
+    add_color(line, arguments.color,
+              "red for more, green for less; default: on a terminal, unless NO_COLOR is set");
+    add_pager(line, arguments.pager);
+}
+
+Format format_of(const Arguments& arguments) {
+    if (arguments.json && !arguments.format.empty() && arguments.format != "json")
+        throw Error(fmt::format("--json and --format={}: give one of them", arguments.format));
+    if (arguments.json || arguments.format == "json") return Format::kJson;
+    if (arguments.format == "markdown") return Format::kMarkdown;
+    if (arguments.format == "html") return Format::kHtml;
+    if (arguments.out.empty()) return Format::kText;
+    if (!arguments.format.empty())
+        throw Error("--format=text is for terminals: leave out -o, or choose another format");
+    if (!arguments.by.empty())
+        throw Error(
+            "-o writes functions: leave out --by, or choose a format, such as --format=json");
+    return Format::kEventsFile;
+}
+
+}  // namespace
+
+std::vector<Option> options() {
+    return options_of(add_options);
+}
+
+std::optional<Options> parse_options(int argc, const char* const* argv) {
+    const std::optional<Arguments> parsed = parse_arguments(add_options, argc, argv);
+    if (!parsed) return std::nullopt;
+    const Arguments& arguments = *parsed;
+    if (arguments.files.size() != 2)
+        throw Error(fmt::format(
+            "diff compares two events files, or two folders, not {}: assay diff OLD NEW",
+            arguments.files.size()));
+    Options options;
+    options.old_path = arguments.files[0];
+    options.new_path = arguments.files[1];
+    options.out = arguments.out;
+    options.file_names = parse_replacements("--mod-filename", arguments.file_names);
+    options.function_names = parse_replacements("--mod-funcname", arguments.function_names);
+    options.match = arguments.match == "alike";
+    options.show = arguments.show;
+    options.sort = parse_sort(arguments.sort);
+    if (!arguments.threshold.empty())
+        options.threshold = parse_threshold("--threshold", arguments.threshold);
+    options.commands = parse_replacements("--mod-command", arguments.commands);
+    options.limits = parse_limits(arguments.limits);
+    options.by = arguments.by;
+    options.format = format_of(arguments);
+    options.new_sources = arguments.where;
+    options.old_sources = options.new_sources;
+    if (!arguments.old_moved.empty())
+        options.old_sources.moved = parse_moved("--old-map", arguments.old_moved);
+    options.pager = arguments.pager == "auto" && options.format == Format::kText;
+    options.color = wants_color(arguments.color);
+    return options;
 }
 
 }  // namespace assay::diff

@@ -1,9 +1,8 @@
 #include "framework/support/text.h"
-#include "tools/diff/page.h"
 #include "tools/diff/writers.h"
 #include "tools/output/quoting.h"
 #include "tools/sources/side_by_side.h"
-#include "tools/sources/source_files.h"
+#include "tools/sources/source_finder.h"
 
 #include <fmt/core.h>
 #include <algorithm>

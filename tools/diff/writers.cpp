@@ -3,7 +3,7 @@
 #include "framework/events/writer.h"
 #include "framework/support/text.h"
 #include "tools/diff/changes.h"
-#include "tools/table/json.h"
+#include "tools/table/table.h"
 
 #include <fmt/core.h>
 #include <algorithm>

@@ -2,11 +2,10 @@
 #pragma once
 
 #include "tools/diff/comparison.h"
-#include "tools/diff/programs.h"
 #include "tools/output/json_writer.h"
 #include "tools/output/output.h"
-#include "tools/output/sink.h"
 
+#include <span>
 #include <string_view>
 
 namespace assay::diff {
@@ -27,5 +26,10 @@ void write_html(const Options& options, Programs& programs, Sink& sink);
 
 // As cg_diff writes them: one line of each function, of line 0.
 void write_events_file(const Options& options, const Comparison& comparison);
+
+// How the page of assay diff looks; made from page.css and the style of reports by embed.py.
+
+// In pieces that follow one another.
+extern const std::span<const std::string_view> kStyle;
 
 }  // namespace assay::diff

@@ -6,7 +6,6 @@
 #include "framework/events/lexical.h"
 #include "framework/version.h"
 #include "tools/export/export.h"
-#include "tools/export/line_counts.h"
 #include "tools/export/stacks.h"
 #include "tools/profile/call_graph.h"
 

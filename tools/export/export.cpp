@@ -5,12 +5,15 @@
 #include "framework/support/log.h"
 #include "framework/support/text.h"
 #include "tools/command_line/command_line.h"
+#include "tools/output/quoting.h"
 #include "tools/profile/profile_files.h"
 
 #include <fmt/core.h>
+#include <fmt/format.h>  // format_to: clang finds none in the library
 #include <unistd.h>
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -206,3 +209,28 @@ int export_main(int argc, char** argv) {
 }
 
 }  // namespace assay
+
+namespace assay::exporting {
+
+// Comma-separated values (RFC 4180): one row per function and source line.
+
+void write_csv(const Selection& selection, Sink& sink) {
+    const Profile& profile = selection.profile;
+    std::string row = "file,line,function";
+    for (const std::size_t event : selection.events) row += "," + profile.events()[event].name;
+    sink.write(row + "\r\n");
+    std::vector<std::uint64_t> counts(profile.events().size());
+    for (const Profile::Line& line : profile.lines()) {
+        profile.counts().read(line.row, counts);
+        const Profile::Place& place = profile.places()[line.place];
+        row.clear();
+        row += csv_field(profile.text(place.file));
+        fmt::format_to(std::back_inserter(row), ",{},", line.line);
+        row += csv_field(profile.text(place.function));
+        for (const std::size_t event : selection.events)
+            fmt::format_to(std::back_inserter(row), ",{}", counts[event]);
+        sink.write(row + "\r\n");
+    }
+}
+
+}  // namespace assay::exporting

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tools/command_line/command_line.h"
-#include "tools/output/sink.h"
+#include "tools/output/output.h"
 #include "tools/profile/profile.h"
 
 #include <cstddef>

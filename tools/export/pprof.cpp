@@ -4,19 +4,58 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/export/export.h"
-#include "tools/export/line_counts.h"
-#include "tools/export/protobuf_writer.h"
 #include "tools/export/stacks.h"
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <map>
+#include <span>
+#include <string>
+#include <string_view>
 #include <tuple>
 
 namespace assay::exporting {
 
 namespace {
+
+// Messages in the wire format of protocol buffers
+// (https://protobuf.dev/programming-guides/encoding/), as far as pprof's profiles need it.
+
+class ProtobufMessage {
+  public:
+    // Fields of value 0 are left out, as that is what their absence means.
+    void number(unsigned field, std::uint64_t value) {
+        if (value == 0) return;
+        append_varint(std::uint64_t{field} << 3 | kVarint);
+        append_varint(value);
+    }
+    void boolean(unsigned field, bool value) { number(field, value ? 1 : 0); }
+    // A string, or a message in this one.
+    void bytes(unsigned field, std::string_view value) {
+        append_varint(std::uint64_t{field} << 3 | kLengthDelimited);
+        append_varint(value.size());
+        bytes_ += value;
+    }
+    void packed(unsigned field, std::span<const std::uint64_t> values) {
+        ProtobufMessage list;
+        for (const std::uint64_t value : values) list.append_varint(value);
+        bytes(field, list.bytes_);
+    }
+
+    const std::string& encoded() const { return bytes_; }
+
+  private:
+    enum : std::uint64_t { kVarint = 0, kLengthDelimited = 2 };
+
+    void append_varint(std::uint64_t value) {
+        for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
+        bytes_ += static_cast<char>(value);
+    }
+
+    std::string bytes_;
+};
 
 // Objects have addresses of their own, as if object N had been loaded at N * kObjectBytes; the
 // first is mostly the program, and has the addresses that debuggers and disassemblers show.

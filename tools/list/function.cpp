@@ -3,7 +3,7 @@
 #include "framework/support/text.h"
 #include "framework/x86/decoder.h"
 #include "tools/code/object_code.h"
-#include "tools/sources/source_files.h"
+#include "tools/sources/source_finder.h"
 
 #include <fmt/core.h>
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include "tools/merge/block_vectors.h"
+#include "tools/merge/merge.h"
 
 #include "framework/events/block_vectors.h"
 #include "framework/events/file.h"

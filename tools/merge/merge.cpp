@@ -6,7 +6,6 @@
 #include "framework/support/log.h"
 #include "framework/support/text.h"
 #include "tools/command_line/command_line.h"
-#include "tools/merge/block_vectors.h"
 #include "tools/profile/profile_files.h"
 
 #include <fmt/core.h>

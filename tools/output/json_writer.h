@@ -1,7 +1,7 @@
 // JSON as it is made, without a tree of it in memory.
 #pragma once
 
-#include "tools/output/sink.h"
+#include "tools/output/output.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
 #include "tools/profile/function_matching.h"
 
 #include "tools/profile/function_names.h"
-#include "tools/sources/source_files.h"
+#include "tools/sources/source_finder.h"
 
 #include <algorithm>
 #include <map>

@@ -1,7 +1,7 @@
 // Which functions of two profiles are the same one, whatever has become of their names and files.
 #pragma once
 
-#include "tools/profile/strings.h"
+#include "tools/profile/count_store.h"
 
 #include <cstdint>
 #include <map>

@@ -7,7 +7,6 @@
 #include "tools/profile/count_store.h"
 #include "tools/profile/function_matching.h"
 #include "tools/profile/heads.h"
-#include "tools/profile/strings.h"
 
 #include <cstdint>
 #include <string>

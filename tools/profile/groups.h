@@ -9,7 +9,6 @@
 
 #include "framework/events/parser.h"
 #include "tools/profile/count_store.h"
-#include "tools/profile/strings.h"
 
 #include <cstdint>
 #include <functional>

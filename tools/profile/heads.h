@@ -3,9 +3,12 @@
 #pragma once
 
 #include "framework/events/header.h"
+#include "framework/events/series.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,6 +58,27 @@ class Heads {
     std::vector<events::Object> objects_;
     std::map<std::pair<std::string, std::string>, std::uint32_t> indices_;  // by path and build id
     std::vector<std::uint32_t> of_file_;
+};
+
+// The series of several events files: those that add up become one, others stand side by side, with
+// the name of the file that they come from.
+
+class MergedSeries {
+  public:
+    // The series of another file. Throws Error if a sum exceeds 64 bits.
+    void add(const std::string& path, std::span<const events::Series> series);
+    // After the last one: says where series are from that are not of all files.
+    void finish();
+
+    // At most events::kMostSeries.
+    const std::vector<events::Series>& series() const { return series_; }
+    // How many more there would be.
+    std::size_t left_out() const { return left_out_; }
+
+  private:
+    std::size_t files_ = 0, left_out_ = 0;
+    std::vector<events::Series> series_;
+    std::vector<std::vector<std::string>> paths_;  // that each is the sum of
 };
 
 }  // namespace assay

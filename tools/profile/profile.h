@@ -8,8 +8,6 @@
 #include "tools/profile/functions.h"
 #include "tools/profile/groups.h"
 #include "tools/profile/heads.h"
-#include "tools/profile/merged_series.h"
-#include "tools/profile/strings.h"
 
 #include <cstdint>
 #include <map>

@@ -6,9 +6,7 @@
 #include "tools/report/assembly.h"
 #include "tools/report/columns.h"
 #include "tools/report/functions.h"
-#include "tools/report/groups.h"
 #include "tools/report/sources.h"
-#include "tools/report/values.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "tools/report/groups.h"
+#include "tools/report/data.h"
 
 #include "tools/profile/profile_files.h"
 #include "tools/report/columns.h"

@@ -9,7 +9,6 @@
 #include "tools/output/quoting.h"
 #include "tools/profile/profile_files.h"
 #include "tools/report/data.h"
-#include "tools/report/page.h"
 
 #include <fmt/core.h>
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include "framework/support/log.h"
 #include "framework/support/text.h"
 #include "tools/sources/side_by_side.h"
-#include "tools/sources/source_files.h"
+#include "tools/sources/source_finder.h"
 
 #include <fmt/core.h>
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include "tools/report/values.h"
+#include "tools/report/data.h"
 
 #include "tools/code/object_code.h"
 

@@ -6,7 +6,6 @@
 #include "tools/profile/call_graph.h"
 #include "tools/profile/profile.h"
 #include "tools/profile/profile_files.h"
-#include "tools/sources/source_files.h"
 #include "tools/sources/source_finder.h"
 #include "tools/summary/cycles.h"
 

@@ -4,7 +4,6 @@
 #include "framework/events/file.h"
 #include "framework/support/error.h"
 #include "framework/support/text.h"
-#include "tools/sweep/sweep.h"
 
 #include <fmt/core.h>
 #include <algorithm>

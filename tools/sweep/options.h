@@ -2,6 +2,7 @@
 #pragma once
 
 #include "framework/collector/run/settings.h"
+#include "tools/command_line/command_line.h"
 
 #include <optional>
 #include <string>
@@ -37,5 +38,12 @@ std::string written(const Setting& setting);
 
 // No value if --help or --version was asked for and has been printed. Throws Error.
 std::optional<Options> parse_options(int argc, const char* const* argv);
+
+// assay sweep: runs of one program with every combination of some options' values.
+
+// The subcommand. argv[0] is its name. Returns 1 if a point has failed. Throws Error.
+int sweep_main(int argc, char** argv);
+
+std::vector<Option> options();
 
 }  // namespace assay::sweep

@@ -1,9 +1,8 @@
-#include "tools/sweep/sweep.h"
 
 #include "framework/events/file.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
-#include "tools/output/sink.h"
+#include "tools/output/output.h"
 #include "tools/sweep/folder.h"
 #include "tools/sweep/local.h"
 #include "tools/sweep/options.h"

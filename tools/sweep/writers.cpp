@@ -4,7 +4,6 @@
 #include "tools/output/json_writer.h"
 #include "tools/output/output.h"
 #include "tools/output/quoting.h"
-#include "tools/sweep/page.h"
 
 #include <fmt/core.h>
 #include <algorithm>

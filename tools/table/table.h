@@ -4,6 +4,7 @@
 
 #include "framework/events/formula.h"
 #include "framework/events/header.h"
+#include "tools/output/json_writer.h"
 #include "tools/profile/count_store.h"
 
 #include <cstddef>
@@ -103,5 +104,14 @@ class Table {
     std::vector<Width> widths_;
     std::vector<events::Formula> formulas_;  // of all derived figures, if any is shown
 };
+
+// Columns of counts in JSON.
+
+// Names, descriptions and units of the columns shown, under the key "events".
+void write_event_list(const events::Header& header, const std::vector<std::size_t>& shown,
+                      JsonWriter& json);
+// Those of the columns shown; a figure that has no value there is null.
+void write_counts(const events::Header& header, const std::vector<std::size_t>& shown,
+                  Counts counts, JsonWriter& json);
 
 }  // namespace assay

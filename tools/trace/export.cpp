@@ -1,4 +1,4 @@
-#include "tools/trace/export.h"
+#include "tools/trace/listing.h"
 
 #include "tools/trace/champsim.h"
 #include "tools/trace/walk.h"

@@ -1,8 +1,9 @@
 // Records of a trace as lines of text, CSV or JSON.
 #pragma once
 
+#include "framework/driver/replay/image_trace.h"
 #include "tools/code/disassembler.h"
-#include "tools/output/sink.h"
+#include "tools/output/output.h"
 #include "tools/trace/places.h"
 #include "tools/trace/trace.h"
 #include "tools/trace/walk.h"
@@ -49,5 +50,20 @@ class Listing {
     std::string line_;
     bool has_head_ = false;
 };
+
+// Traces in the formats of other programs.
+
+// Of one thread, but memref: of all, or of the one that is asked for. Returns why something is
+// missing; "" if nothing is. `format` is one of those that is_export() names.
+std::string export_image(Format format, const replay::ImageTrace& image, const Region& region,
+                         Sink& sink);
+
+// What a trace has, process image by process image.
+
+// Before the first one.
+void write_summary_head(const Options& options, Sink& sink);
+// Reads all records of the image, to count them.
+void write_summary(const Options& options, const replay::ImageTrace& image,
+                   const recording::RecordedImage& recorded, Sink& sink);
 
 }  // namespace assay::tracing

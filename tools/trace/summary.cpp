@@ -1,4 +1,4 @@
-#include "tools/trace/summary.h"
+#include "tools/trace/listing.h"
 
 #include "framework/support/error.h"
 #include "framework/support/text.h"

@@ -5,10 +5,8 @@
 #include "framework/support/text.h"
 #include "framework/symbols/image_cache.h"
 #include "framework/symbols/symbolizer.h"
-#include "tools/trace/export.h"
 #include "tools/trace/import.h"
 #include "tools/trace/listing.h"
-#include "tools/trace/summary.h"
 
 #include <fmt/core.h>
 #include <unistd.h>
