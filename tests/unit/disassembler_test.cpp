@@ -1,5 +1,5 @@
 // Instructions as text: Capstone's, and Zydis's where Capstone 4.0 knows none.
-#include "tools/code/disassembler.h"
+#include "tools/code/object_code.h"
 
 #include <doctest/doctest.h>
 #include <vector>

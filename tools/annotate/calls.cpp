@@ -64,8 +64,7 @@ bool CallTable::is_shown(Counts counts) const {
 
 // Calls within others of the same function have no counts, but say that it is recursive.
 bool CallTable::is_call_shown(Counts counts) const {
-    return is_shown(counts) || std::all_of(counts.begin(), counts.end(),
-                                           [](std::uint64_t count) { return count == 0; });
+    return is_shown(counts) || !any_count(counts);
 }
 
 // The most important first.

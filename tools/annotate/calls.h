@@ -3,7 +3,7 @@
 // Also the tree of calling contexts.
 #pragma once
 
-#include "tools/output/json_writer.h"
+#include "tools/output/formats.h"
 #include "tools/output/output.h"
 #include "tools/profile/profile.h"
 #include "tools/profile/stack_tree.h"

@@ -1,4 +1,4 @@
-// Which functions are shown, and the tables of them: by file, and by name.
+// Which functions are shown, and the tables of them: by file, by name, and where they were inlined.
 #pragma once
 
 #include "tools/expressions/expressions.h"

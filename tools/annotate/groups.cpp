@@ -207,8 +207,7 @@ void GroupTable::write(Output& output) const {
             output.write(table.empty_row(
                 fmt::format("{}and {} more", indentation, lines.size() - kMostLines)));
     }
-    if (std::any_of(rest_.begin(), rest_.end(), [](std::uint64_t count) { return count != 0; }))
-        output.write(table.row(rest_, "(none)"));
+    if (any_count(rest_)) output.write(table.row(rest_, "(none)"));
     if (rows_.empty()) output.write("  none is above the threshold\n");
     output.write("\n");
 }

@@ -1,7 +1,7 @@
 // Counts by whose they are: the groups of one kind, each with those in it.
 #pragma once
 
-#include "tools/output/json_writer.h"
+#include "tools/output/formats.h"
 #include "tools/output/output.h"
 #include "tools/profile/groups.h"
 #include "tools/table/table.h"

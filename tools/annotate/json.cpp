@@ -1,7 +1,7 @@
 #include "tools/annotate/json.h"
 
 #include "framework/events/formula.h"
-#include "tools/output/json_writer.h"
+#include "tools/output/formats.h"
 #include "tools/table/table.h"
 
 namespace assay::annotate {

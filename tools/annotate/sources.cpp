@@ -2,7 +2,6 @@
 
 #include "framework/support/error.h"
 #include "framework/support/text.h"
-#include "tools/code/disassembler.h"
 #include "tools/code/object_code.h"
 
 #include <fmt/core.h>
@@ -56,10 +55,6 @@ class SourceWriter {
     std::vector<std::uint64_t> known_, unknown_, unreadable_;
 };
 
-void add_to(std::vector<std::uint64_t>& sum, Counts counts) {
-    for (std::size_t i = 0; i < counts.size(); ++i) sum[i] += counts[i];
-}
-
 void SourceWriter::write(std::uint32_t file, const fs::path& path,
                          const std::vector<SourceLine>& lines) {
     file_ = file;
@@ -72,7 +67,7 @@ void SourceWriter::write(std::uint32_t file, const fs::path& path,
     const std::optional<std::string> content = read_source_or_warn(path);
     if (!content) {
         output_.write("Warning: the file cannot be read.\n\n");
-        add_to(unreadable_, profile_.by_source().file_counts(file));
+        add_counts(unreadable_, profile_.by_source().file_counts(file));
         return;
     }
     const std::vector<std::string_view> text = split_lines(*content);
@@ -127,7 +122,7 @@ void SourceWriter::write_ranges(const std::vector<std::string_view>& text,
 
 void SourceWriter::write_line(const Table& table, const SourceLine& line, std::string_view text) {
     output_.write(table.row(line.counts, text));
-    add_to(line.line == 0 ? unknown_ : known_, line.counts);
+    add_counts(line.line == 0 ? unknown_ : known_, line.counts);
     if (options_.instructions) write_instructions(table, line.line);
 }
 
@@ -161,14 +156,14 @@ void SourceWriter::write_coverage(const SourceChoice& choice) {
     std::vector<std::uint64_t> not_found(columns), left_out(columns), ambiguous(columns),
         nowhere(columns);
     for (const std::uint32_t file : choice.not_found)
-        add_to(not_found, profile_.by_source().file_counts(file));
+        add_counts(not_found, profile_.by_source().file_counts(file));
     for (const std::uint32_t file : choice.left_out)
-        add_to(left_out, profile_.by_source().file_counts(file));
+        add_counts(left_out, profile_.by_source().file_counts(file));
     for (const std::uint32_t file : choice.ambiguous)
-        add_to(ambiguous, profile_.by_source().file_counts(file));
+        add_counts(ambiguous, profile_.by_source().file_counts(file));
     for (std::uint32_t file = 0; file < profile_.by_source().files().size(); ++file)
         if (is_unknown_file(profile_.by_source().files()[file]))
-            add_to(nowhere, profile_.by_source().file_counts(file));
+            add_counts(nowhere, profile_.by_source().file_counts(file));
     std::vector<std::uint64_t> others(columns_.totals.begin(), columns_.totals.end());
     for (std::size_t i = 0; i < columns; ++i)
         others[i] -= known_[i] + unknown_[i] + unreadable_[i] + not_found[i] + left_out[i] +
@@ -189,8 +184,7 @@ void SourceWriter::write_coverage(const SourceChoice& choice) {
     output_.section("Annotated");
     output_.write(table.heading(""));
     for (const auto& [counts, text] : rows)
-        if (std::any_of(counts.begin(), counts.end(), [](std::uint64_t c) { return c != 0; }))
-            output_.write(table.row(counts, text));
+        if (any_count(counts)) output_.write(table.row(counts, text));
 }
 
 // Indices of the files that the user means: named exactly so, or ending in that path.

@@ -1,4 +1,5 @@
-// The subcommands of assay, and what shells and --help can know of each from its own table.
+// The subcommands of assay, what shells and --help can know of each from its own table, and two
+// that tell of these tables.
 #pragma once
 
 #include "tools/command_line/command_line.h"

@@ -1,7 +1,7 @@
 #include "framework/collector/profilers/plugin_search.h"
 #include "framework/support/error.h"
 #include "tools/cli/run.h"
-#include "tools/code/disassembler.h"
+#include "tools/code/object_code.h"
 #include "tools/command_line/command_line.h"
 #include "tools/sweep/point_run.h"
 

@@ -51,9 +51,50 @@ std::vector<std::unique_ptr<ObjectCode>> open_objects(const std::vector<events::
 // Of a direct jump or call: the link-time address that it leads to. 0: it is none.
 std::uint64_t branch_target(const native::Instruction& instruction);
 
-// What stands behind an instruction that leads to each of the sorted addresses: " <name>" or
-// " <name+0x12>"; "" if no symbol is known.
-std::vector<std::string> target_names(ObjectCode& code, const std::vector<std::uint64_t>& targets);
+// Instructions as text: Capstone's, and Zydis's where Capstone does not know an x86 instruction
+// (Capstone 4.0 has no AVX-512 comparisons, and few instructions on mask registers, which libc's
+// string functions consist of).
+
+enum class Syntax : std::uint8_t { kAtt, kIntel };
+
+class Disassembler {
+  public:
+    explicit Disassembler(Syntax syntax);
+    ~Disassembler();
+    Disassembler(const Disassembler&) = delete;
+    Disassembler& operator=(const Disassembler&) = delete;
+
+    // `code` is one instruction, or more, at `address`; only its first is printed. Its length is
+    // 0, and its text "(bad)", if it is none.
+    struct Text {
+        std::string text;
+        std::size_t length;
+    };
+    Text print(std::span<const std::uint8_t> code, std::uint64_t address) const;
+
+    // "none" if Capstone is not there.
+    static std::string capstone_version();
+
+  private:
+    struct Capstone;
+    static const Capstone& capstone();
+    Text print_with_zydis(std::span<const std::uint8_t> code, std::uint64_t address) const;
+
+    Syntax syntax_;
+    std::size_t handle_ = 0;  // csh; 0 if Capstone is not there
+};
+
+// An instruction as text, and where it leads.
+struct CodeText {
+    std::string text;
+    std::size_t length = 0;
+    std::uint64_t target = 0;  // as branch_target() has it
+};
+CodeText print_code(const Disassembler& disassembler, native::Decoder& decoder,
+                    std::span<const std::uint8_t> bytes, std::uint64_t address);
+// Adds to each text that has a target where that is: " <name>" or " <name+0x12>", if a symbol is
+// known.
+void name_targets(std::span<CodeText* const> texts, ObjectCode& code);
 
 // What values are that are addresses in a program's files: functions, variables, sections. Where a
 // file was, its profile says (`load` in docs/reference/events-file.md); what is there, the file, if

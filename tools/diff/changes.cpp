@@ -1,10 +1,15 @@
 #include "tools/diff/changes.h"
 
+#include "framework/events/file.h"
+#include "framework/support/error.h"
 #include "framework/support/text.h"
+#include "tools/profile/profile.h"
 
 #include <fmt/core.h>
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -183,6 +188,209 @@ void ChangeTable::append(std::string& out, std::size_t column, std::string_view 
                        widths_[column].relative);
     if (!color.empty()) out += "\033[0m";
     out += "   ";
+}
+
+namespace {
+
+// Blocks of the heap are called after the line that allocates them, which any change moves:
+// "make (a.c:12)".
+std::string without_line(std::string_view name) {
+    if (!name.ends_with(')')) return std::string(name);
+    const std::size_t colon = name.rfind(':');
+    if (colon == std::string_view::npos) return std::string(name);
+    const std::string_view line = name.substr(colon + 1, name.size() - colon - 2);
+    if (line.empty() || line.find_first_not_of("0123456789") != std::string_view::npos)
+        return std::string(name);
+    return std::string(name.substr(0, colon)) + ")";
+}
+
+std::string name_of(const Groups& profile, std::uint32_t group) {
+    std::vector<std::string> names;
+    for (; group != Groups::kNone; group = profile.groups()[group].parent)
+        names.push_back(without_line(profile.groups()[group].name));
+    std::reverse(names.begin(), names.end());
+    return join(names, " > ");
+}
+
+void read(const std::string& kind, std::span<const std::string> paths, Profile& profile) {
+    for (const std::string& path : paths) {
+        if (!events::can_be_read_again(path))
+            throw Error(
+                fmt::format("{} cannot be read twice, as groups are: write it to a file first",
+                            path == "-" ? "standard input" : path));
+        profile.add_file(path);
+    }
+    profile.finish();
+    const std::vector<std::string>& kinds = profile.groups().kinds();
+    if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) return;
+    const std::string hint = kind == "object"                     ? "run with --objects"
+                             : kind == "type" || kind == "member" ? "run with --types"
+                             : kind == "thread"                   ? "run with --threads"
+                             : kinds.empty()                      ? "it has counts by nothing else"
+                                             : "it has counts by " + join(kinds, " and ") + " only";
+    throw Error(fmt::format("{} has no counts by {}: {}", paths.front(), kind, hint));
+}
+
+}  // namespace
+
+GroupChanges group_changes(const std::string& kind, const events::EventChoice& choice,
+                           std::span<const std::string> old_paths,
+                           std::span<const std::string> new_paths) {
+    constexpr unsigned kKept = parts::kGroups | parts::kContexts;
+    Profile before(kKept), after(kKept);
+    before.choose_events(choice);
+    after.choose_events(choice);
+    read(kind, old_paths, before);
+    read(kind, new_paths, after);
+    const std::size_t columns = before.totals().size();
+    std::map<std::string, std::pair<std::vector<std::uint64_t>, std::vector<std::uint64_t>>> sums;
+    const auto add = [&](const Groups& groups, auto side) {
+        for (std::uint32_t i = 0; i < groups.groups().size(); ++i) {
+            const Groups::Group& group = groups.groups()[i];
+            if (group.kind != kind) continue;
+            auto& both = sums[name_of(groups, i)];
+            both.first.resize(columns);
+            both.second.resize(columns);
+            std::vector<std::uint64_t>& sum = both.*side;
+            for (std::size_t event = 0; event < group.counts.size(); ++event)
+                sum[event] += group.counts[event];
+        }
+    };
+    using Both = std::pair<std::vector<std::uint64_t>, std::vector<std::uint64_t>>;
+    add(before.groups(), &Both::first);
+    add(after.groups(), &Both::second);
+    GroupChanges changes;
+    for (auto& [name, both] : sums) {
+        const std::string& kept = changes.names.emplace_back(name);
+        const Counts old_counts = changes.counts.emplace_back(std::move(both.first));
+        const Counts new_counts = changes.counts.emplace_back(std::move(both.second));
+        changes.rows.push_back({kind, kept, old_counts, new_counts});
+    }
+    return changes;
+}
+
+namespace {
+
+// Deeper recursion counts for the frame of this depth.
+constexpr std::size_t kMostDepth = 256;
+// Of a function's list.
+constexpr std::size_t kMostValues = 64;
+
+std::uint64_t count_of(std::uint64_t value, const events::Hotlist& list) {
+    const auto found =
+        std::find_if(list.values.begin(), list.values.end(),
+                     [&](const events::HotValue& each) { return each.value == value; });
+    return found == list.values.end() ? 0 : found->count;
+}
+
+constexpr std::size_t index(Side side) {
+    return static_cast<std::size_t>(side);
+}
+
+}  // namespace
+
+Breakdown::Breakdown(std::vector<Replacement> file_names, std::vector<Replacement> function_names)
+    : file_names_(std::move(file_names)), function_names_(std::move(function_names)) {}
+
+void Breakdown::start(const events::Header& header) {
+    frames_ = {0};
+    if (stacks_) return;
+    columns_ = header.events.size();
+    stacks_ = std::make_unique<StackTree>(2 * columns_, kMostDepth);
+}
+
+void Breakdown::location(const events::Location& location) {
+    file_ = location.file;
+    function_ = location.function;
+}
+
+void Breakdown::values(const Instruction&, const events::Hotlist& list) {
+    if (side_ == Side::kOld) old_totals_[list.name] += list.total;
+    const auto [entry, is_new] = lists_.try_emplace(
+        {replaced(file_, file_names_), replaced(function_, function_names_), list.name});
+    events::merge(entry->second[index(side_)], list, kMostValues);
+}
+
+void Breakdown::stack(const events::Stack& stack, Counts counts) {
+    // A reader has checked that contexts are numbered in turn, and each parent before its contexts.
+    frames_.push_back(stacks_->enter(frames_[stack.parent],
+                                     replaced(stack.function, function_names_), stack.kind));
+    stacks_->add(frames_.back(), index(side_) * columns_, counts);
+    std::vector<bool>& has_frame = has_frame_[index(side_)];
+    has_frame.resize(stacks_->frames().size());
+    has_frame[frames_.back()] = true;
+}
+
+void Breakdown::match(FunctionMatching& functions, bool names) {
+    if (stacks_ && names) match_stacks();
+    for (auto& [key, lists] : std::exchange(lists_, {})) {
+        const auto& [file, function, name] = key;
+        const FunctionMatching::Place place =
+            functions.shown(functions.add(Side::kOld, file, function));
+        auto& both = lists_[{std::string(place.file), std::string(place.function), name}];
+        for (std::size_t side = 0; side < both.size(); ++side)
+            events::merge(both[side], lists[side], kMostValues);
+    }
+}
+
+// Contexts know no files.
+void Breakdown::match_stacks() {
+    FunctionMatching names;
+    const std::span<const StackTree::Frame> frames = stacks_->frames();
+    std::vector<std::uint32_t> numbers(frames.size());
+    for (const Side side : {Side::kOld, Side::kNew})
+        for (std::size_t i = 1; i < has_frame_[index(side)].size(); ++i)
+            if (has_frame_[index(side)][i])
+                numbers[i] = names.add(side, "", stacks_->name(frames[i]));
+    names.match();
+    auto renamed = std::make_unique<StackTree>(2 * columns_, kMostDepth);
+    std::vector<std::uint32_t> frame_of(1);
+    for (std::size_t i = 1; i < frames.size(); ++i) {
+        frame_of.push_back(renamed->enter(frame_of[frames[i].parent],
+                                          names.shown(numbers[i]).function,
+                                          StackTree::kind(frames[i])));
+        renamed->add(frame_of.back(), 0, frames[i].counts);
+    }
+    stacks_ = std::move(renamed);
+}
+
+std::vector<Change> Breakdown::stack_changes() const {
+    std::vector<Change> changes;
+    for (const StackTree::Frame& frame : stacks_->frames()) {
+        const Counts counts = frame.counts;
+        changes.push_back({"", "", counts.first(columns_), counts.last(columns_)});
+    }
+    return changes;
+}
+
+std::vector<ValueChange> Breakdown::value_changes(double percent) const {
+    std::vector<ValueChange> changes;
+    for (const auto& [key, both] : lists_) {
+        const std::string &file = std::get<0>(key), &function = std::get<1>(key),
+                          &name = std::get<2>(key);
+        const auto& lists = both;
+        const auto total = old_totals_.find(name);
+        const double least =
+            total == old_totals_.end() ? 0 : percent / 100 * static_cast<double>(total->second);
+        const std::uint64_t error = lists[index(Side::kOld)].error + lists[index(Side::kNew)].error;
+        const auto add = [&](std::uint64_t value) {
+            const ValueChange change = {file,
+                                        function,
+                                        name,
+                                        value,
+                                        count_of(value, lists[index(Side::kOld)]),
+                                        count_of(value, lists[index(Side::kNew)])};
+            if (change.size() > error && static_cast<double>(change.size()) >= least)
+                changes.push_back(change);
+        };
+        for (const events::HotValue& each : lists[index(Side::kOld)].values) add(each.value);
+        for (const events::HotValue& each : lists[index(Side::kNew)].values)
+            if (count_of(each.value, lists[index(Side::kOld)]) == 0) add(each.value);
+    }
+    std::stable_sort(
+        changes.begin(), changes.end(),
+        [](const ValueChange& a, const ValueChange& b) { return a.size() > b.size(); });
+    return changes;
 }
 
 }  // namespace assay::diff

@@ -19,10 +19,6 @@
 namespace assay::diff {
 namespace {
 
-std::string_view base_name(std::string_view path) {
-    return path.substr(path.rfind('/') + 1);
-}
-
 void check_profile(const Profile& profile, const std::string& path) {
     if (profile.header().difference)
         throw Error(fmt::format("{} is a difference already; give two profiles", path));
@@ -274,15 +270,10 @@ std::vector<std::string> Comparison::warnings() const {
 }
 
 std::string place_text(const Change& change) {
-    std::string text = printable(change.file) + ":" + printable(change.function);
-    const auto& [file, function] = change.former;
-    if (function.empty()) return text;
-    // Two versions are often built in folders of their own.
-    const bool has_moved = base_name(file) != base_name(change.file);
-    if (!has_moved && function == change.function) return text;
-    text += " (was ";
-    if (has_moved) text += printable(file) + ":";
-    return text + printable(function) + ")";
+    const std::string former =
+        FunctionMatching::former_text({change.file, change.function}, change.former);
+    return printable(change.file) + ":" + printable(change.function) +
+           (former.empty() ? "" : " (was " + printable(former) + ")");
 }
 
 namespace {

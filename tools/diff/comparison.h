@@ -1,9 +1,8 @@
-// Two profiles, read and compared.
+// Two profiles, or those of two folders, read and compared.
 #pragma once
 
 #include "tools/diff/changes.h"
 #include "tools/diff/diff.h"
-#include "tools/diff/groups.h"
 #include "tools/profile/profile.h"
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 #include "framework/support/text.h"
 #include "tools/diff/writers.h"
-#include "tools/output/quoting.h"
+#include "tools/output/formats.h"
 #include "tools/sources/side_by_side.h"
 #include "tools/sources/source_finder.h"
 
@@ -342,23 +342,11 @@ void write_summary(const Programs& programs, Sink& sink) {
 
 }  // namespace
 
-// There is no script in the page, and the policy keeps it from loading or sending anything.
 void write_html(const Options& options, Programs& programs, Sink& sink) {
     const std::string title = programs.are_many ? fmt::format("{} programs", programs.all.size())
                                                 : text_of(programs.all.front().command);
-    sink.write(fmt::format(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-        "style-src 'unsafe-inline'; img-src data:\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-        "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n"
-        "<title>{} - assay diff</title>\n<style>\n",
-        title));
-    for (const std::string_view piece : kStyle) sink.write(piece);
-    sink.write(
-        fmt::format("</style>\n</head>\n<body>\n<div class=\"top\"><div><h1>{}</h1></div>"
-                    "</div>\n<main>\n",
-                    title));
+    begin_page(title + " - assay diff", kStyle, false, sink);
+    sink.write(fmt::format("<div class=\"top\"><div><h1>{}</h1></div></div>\n<main>\n", title));
     if (programs.are_many) write_summary(programs, sink);
     for (std::size_t i = 0; i < programs.all.size(); ++i)
         write_program(options, programs, programs.all[i], i, sink);

@@ -1,6 +1,6 @@
 #include "framework/support/text.h"
 #include "tools/diff/writers.h"
-#include "tools/output/quoting.h"
+#include "tools/output/formats.h"
 #include "tools/table/table.h"
 
 #include <fmt/core.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tools/diff/comparison.h"
-#include "tools/output/json_writer.h"
+#include "tools/output/formats.h"
 #include "tools/output/output.h"
 
 #include <span>

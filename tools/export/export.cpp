@@ -5,7 +5,7 @@
 #include "framework/support/log.h"
 #include "framework/support/text.h"
 #include "tools/command_line/command_line.h"
-#include "tools/output/quoting.h"
+#include "tools/output/formats.h"
 #include "tools/profile/profile_files.h"
 
 #include <fmt/core.h>

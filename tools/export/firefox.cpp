@@ -6,7 +6,7 @@
 // times only keep them in order.
 #include "tools/export/export.h"
 #include "tools/export/stacks.h"
-#include "tools/output/json_writer.h"
+#include "tools/output/formats.h"
 
 #include <limits>
 #include <map>
@@ -116,9 +116,7 @@ class ThreadBuilder {
 
     std::uint64_t context_function(std::uint32_t context) {
         const Strings::Id name = profile_.contexts()[context].function;
-        const auto known = profile_.function_named(name);
-        return function(profile_.text(name),
-                        known ? profile_.text(profile_.functions()[*known].file) : kUnknown);
+        return function(profile_.text(name), file_of(profile_, name));
     }
 
     void add_contexts() {

@@ -2,7 +2,7 @@
 // has.
 #include "framework/events/formula.h"
 #include "tools/export/export.h"
-#include "tools/output/json_writer.h"
+#include "tools/output/formats.h"
 
 namespace assay::exporting {
 

@@ -240,8 +240,7 @@ class PprofDocument {
         std::vector<std::uint64_t> values;
         for (std::size_t i = 0; i < events_.size(); ++i)
             values.push_back(by_context_[i] == by_context ? counts[events_[i]] : 0);
-        if (std::all_of(values.begin(), values.end(), [](std::uint64_t v) { return v == 0; }))
-            return;
+        if (!any_count(values)) return;
         ProtobufMessage sample;
         sample.packed(1, locations);
         sample.packed(2, values);
@@ -277,14 +276,12 @@ class PprofDocument {
 
     std::uint64_t context_function(std::uint32_t context) {
         const Strings::Id name = profile_.contexts()[context].function;
-        const auto known = profile_.function_named(name);
-        return function(name, known ? profile_.text(profile_.functions()[*known].file) : kUnknown);
+        return function(name, file_of(profile_, name));
     }
 
     void write_context(std::uint32_t context) {
         profile_.counts().read(profile_.contexts()[context].row, counts_);
-        if (std::all_of(counts_.begin(), counts_.end(), [](std::uint64_t n) { return n == 0; }))
-            return;
+        if (!any_count(counts_)) return;
         const std::vector<std::uint32_t> path = stacks_.to(context);
         std::vector<std::uint64_t> locations;
         Frame frame{};           // being executed: the call that leads to the last one

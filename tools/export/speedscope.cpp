@@ -2,7 +2,7 @@
 // profile per event, each context or line a sample with its count as weight.
 #include "tools/export/export.h"
 #include "tools/export/stacks.h"
-#include "tools/output/json_writer.h"
+#include "tools/output/formats.h"
 
 #include <fmt/core.h>
 
@@ -67,12 +67,8 @@ class SpeedscopeDocument {
     void write_frames() {
         write_frame(kOutside);
         write_frame(kLeftOut);
-        for (const Strings::Id name : names_) {
-            const auto function = profile_.function_named(name);
-            write_frame(profile_.text(name),
-                        function ? profile_.text(profile_.functions()[*function].file)
-                                 : std::string_view());
-        }
+        for (const Strings::Id name : names_)
+            write_frame(profile_.text(name), file_of(profile_, name));
         for (const Profile::Function& function : profile_.functions())
             write_frame(profile_.text(function.name), profile_.text(function.file));
         for (const Profile::Site& site : profile_.sites().subspan(1))

@@ -39,6 +39,11 @@ std::vector<std::uint32_t> Stacks::to(std::uint32_t context) const {
     return path;
 }
 
+std::string_view file_of(const Profile& profile, Strings::Id function) {
+    const auto known = profile.function_named(function);
+    return known ? profile.text(profile.functions()[*known].file) : kUnknown;
+}
+
 std::string_view unit_of(const events::Event& event, std::string_view otherwise) {
     for (const std::string_view unit :
          {"bytes", "seconds", "milliseconds", "microseconds", "nanoseconds"})

@@ -1,4 +1,4 @@
-// What the formats of call stacks have in common.
+// What the formats of call stacks, and of lines and instructions, have in common.
 //
 // An event that is counted by calling context is exported by context. What of it belongs to no
 // context is a stack of one frame, kOutside. Any other event is exported by function and line, as
@@ -44,6 +44,8 @@ std::string_view unit_of(const events::Event& event, std::string_view otherwise)
 std::string source_position(std::string_view file, std::uint32_t line);
 
 inline constexpr std::string_view kUnknown = "???";
+// The file of the function of that name, which is all that contexts know; else kUnknown.
+std::string_view file_of(const Profile& profile, Strings::Id function);
 
 // Lines and instructions of a place, by the sites where they were inlined, without counting
 // anything twice: an instruction's counts are in its line's, too.
@@ -64,8 +66,7 @@ void for_each_part(const Profile& profile, std::uint32_t place, const OfInstruct
             for (std::size_t i = 0; i < rest.size(); ++i) rest[i] -= std::min(rest[i], counts[i]);
             of_instruction(*at, counts);
         }
-        if (std::any_of(rest.begin(), rest.end(), [](std::uint64_t n) { return n != 0; }))
-            of_rest(line, rest);
+        if (any_count(rest)) of_rest(line, rest);
     }
 }
 

@@ -94,7 +94,9 @@ FunctionWriter::~FunctionWriter() = default;
 
 void FunctionWriter::write(const Function& function, ObjectCode& code) {
     Lines lines = lines_of(function, code);
-    name_targets(lines, code);
+    std::vector<CodeText*> texts;
+    for (Line& line : lines) texts.push_back(&line.code);
+    name_targets(texts, code);
     Table table(columns_);
     for (const Row* row : function.rows) table.fit(row->counts(profile_));
     const std::vector<std::string> sources = source_lines(lines, code);
@@ -107,7 +109,7 @@ void FunctionWriter::write(const Function& function, ObjectCode& code) {
     for (std::size_t i = 0; i < lines.size(); ++i) {
         if (!sources[i].empty()) output_.write(printable(sources[i]) + "\n");
         const std::string text =
-            fmt::format("{:>10x}  {}", lines[i].address, printable(lines[i].text));
+            fmt::format("{:>10x}  {}", lines[i].address, printable(lines[i].code.text));
         const Row* const row = lines[i].row;
         output_.write(row ? table.row(row->counts(profile_), text) : table.empty_row(text));
         if (!row) continue;
@@ -129,47 +131,21 @@ FunctionWriter::Lines FunctionWriter::lines_of(const Function& function, const O
         if (row != end && (address >= function.high || (*row)->address < address))
             address = (*row)->address;
         const bool counted = row != end && (*row)->address == address;
-        std::size_t length = 0;
-        lines.push_back(line_at(address, counted ? *row : nullptr, code, length));
-        const std::uint64_t next = address + std::max<std::size_t>(length, 1);
+        lines.push_back(line_at(address, counted ? *row : nullptr, code));
+        const std::uint64_t next = address + std::max<std::size_t>(lines.back().code.length, 1);
         if (counted) ++row;
         for (; row != end && (*row)->address < next; ++row)
-            lines.push_back(line_at((*row)->address, *row, code, length));
+            lines.push_back(line_at((*row)->address, *row, code));
         address = next;
     }
     return lines;
 }
 
 FunctionWriter::Line FunctionWriter::line_at(std::uint64_t address, const Row* row,
-                                             const ObjectCode& code, std::size_t& length) {
+                                             const ObjectCode& code) {
     const std::span<const std::uint8_t> bytes = code.bytes(address);
-    Line line{address, row, "?", 0};
-    if (bytes.empty()) {
-        length = 0;
-        return line;
-    }
-    const Disassembler::Text printed =
-        disassembler_.print(bytes.first(std::min<std::size_t>(bytes.size(), 15)), address);
-    line.text = printed.text;
-    length = printed.length;
-    native::Instruction instruction;
-    if (decoders_->native.decode(bytes, address, instruction))
-        line.target = branch_target(instruction);
-    return line;
-}
-
-void FunctionWriter::name_targets(Lines& lines, ObjectCode& code) {
-    std::vector<std::uint64_t> targets;
-    for (const Line& line : lines)
-        if (line.target != 0) targets.push_back(line.target);
-    std::sort(targets.begin(), targets.end());
-    targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
-    const std::vector<std::string> names = target_names(code, targets);
-    for (Line& line : lines) {
-        if (line.target == 0) continue;
-        const auto at = std::lower_bound(targets.begin(), targets.end(), line.target);
-        line.text += names[static_cast<std::size_t>(at - targets.begin())];
-    }
+    if (bytes.empty()) return {address, row, {"?"}};
+    return {address, row, print_code(disassembler_, decoders_->native, bytes, address)};
 }
 
 // What stands above each line: the place in the source where it is another than before.

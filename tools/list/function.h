@@ -2,7 +2,6 @@
 #pragma once
 
 #include "framework/symbols/symbolizer.h"
-#include "tools/code/disassembler.h"
 #include "tools/code/object_code.h"
 #include "tools/list/list.h"
 #include "tools/list/values.h"
@@ -67,15 +66,12 @@ class FunctionWriter {
     struct Line {
         std::uint64_t address;
         const Row* row = nullptr;  // null: no counts
-        std::string text;
-        std::uint64_t target = 0;  // of a direct branch
+        CodeText code;
     };
     using Lines = std::vector<Line>;
 
     Lines lines_of(const Function& function, const ObjectCode& code);
-    Line line_at(std::uint64_t address, const Row* row, const ObjectCode& code,
-                 std::size_t& length);
-    static void name_targets(Lines& lines, ObjectCode& code);
+    Line line_at(std::uint64_t address, const Row* row, const ObjectCode& code);
     std::vector<std::string> source_lines(const Lines& lines, const ObjectCode& code);
     std::string_view source_text(std::string_view file, std::uint32_t line);
     std::vector<std::string> read_lines(const std::string& file);

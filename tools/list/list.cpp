@@ -182,10 +182,8 @@ std::vector<Function> find_functions(const Profile& profile, Rows rows, const Op
 
 // Else there are only values.
 bool have_counts(const std::vector<Function>& functions) {
-    return std::any_of(functions.begin(), functions.end(), [](const Function& function) {
-        return std::any_of(function.counts.begin(), function.counts.end(),
-                           [](std::uint64_t count) { return count != 0; });
-    });
+    return std::any_of(functions.begin(), functions.end(),
+                       [](const Function& function) { return any_count(function.counts); });
 }
 
 // The functions to list, in their order. Without counts, no function is above a threshold.

@@ -2,7 +2,7 @@
 // have seen there; after DCPI's dcpilist.
 #pragma once
 
-#include "tools/code/disassembler.h"
+#include "tools/code/object_code.h"
 #include "tools/command_line/command_line.h"
 #include "tools/expressions/expressions.h"
 #include "tools/output/output.h"

@@ -1,4 +1,5 @@
-// assay merge: the sum of events files as an events file.
+// assay merge: the sum of events files as an events file, and several files of block vectors as
+// one.
 #pragma once
 
 #include "tools/command_line/command_line.h"

@@ -1,5 +1,5 @@
-// Text for people on standard output: in large blocks, with errors reported; through a pager if
-// there is more of it than the terminal has lines.
+// Where the output of a command goes. Text for people goes to standard output, and through a pager
+// if there is more of it than the terminal has lines; results go to files.
 #pragma once
 
 #include "framework/events/file.h"

@@ -10,11 +10,6 @@ namespace assay {
 
 namespace {
 
-void add_to(std::vector<std::uint64_t>& sums, std::span<const std::uint64_t> counts) {
-    sums.resize(counts.size());
-    for (std::size_t i = 0; i < counts.size(); ++i) sums[i] += counts[i];
-}
-
 class Builder {
   public:
     explicit Builder(const Profile& profile)
@@ -99,9 +94,9 @@ class Builder {
         const bool is_outermost = active_[context.function] == 0;
         profile_.counts().read(context.row, counts_);
         const std::uint64_t called = calls_event_ ? counts_[*calls_event_] : 0;
-        add_to(own_[callee], counts_);
+        add_counts(own_[callee], counts_);
         FunctionCounts& function = graph_.functions[callee];
-        if (is_outermost) add_to(function.inclusive, inclusive(number));
+        if (is_outermost) add_counts(function.inclusive, inclusive(number));
         if (context.parent == 0) {
             calls_from_outside_[callee] += called;
             return;
@@ -111,18 +106,17 @@ class Builder {
                                      context.address, profile_.call_line(context), callee}];
         calls.inclusive.resize(columns_);
         calls.number += called;
-        if (is_outermost) add_to(calls.inclusive, inclusive(number));
+        if (is_outermost) add_counts(calls.inclusive, inclusive(number));
     }
 
     void add_line(const Profile::Line& line) {
         const Profile::Place& place = profile_.places()[line.place];
         const FunctionKey function = known_by(place.function_file, place.function);
         profile_.counts().read(line.row, counts_);
-        if (profile_.has_contexts()) add_to(graph_.functions[function].exclusive, counts_);
+        if (profile_.has_contexts()) add_counts(graph_.functions[function].exclusive, counts_);
         for (std::size_t event = 0; event < columns_; ++event)
             if (by_context_[event]) counts_[event] = 0;
-        if (std::any_of(counts_.begin(), counts_.end(), [](std::uint64_t n) { return n != 0; }))
-            add_inlined(profile_.sites_to(line.site), function);
+        if (any_count(counts_)) add_inlined(profile_.sites_to(line.site), function);
     }
 
     // Counts that are not counted by context, in the calls through which a line was inlined.
@@ -132,19 +126,21 @@ class Builder {
             const FunctionKey caller = caller_of(site);
             const FunctionKey callee =
                 i + 1 < path.size() ? caller_of(profile_.sites()[path[i + 1]]) : function;
-            if (active_[caller.name]++ == 0) add_to(graph_.functions[caller].inclusive, counts_);
+            if (active_[caller.name]++ == 0)
+                add_counts(graph_.functions[caller].inclusive, counts_);
             Calls& calls = graph_.calls[{caller, true, 0, 0, site.line, callee}];
             calls.inclusive.resize(columns_);
-            if (active_[callee.name] == 0) add_to(calls.inclusive, counts_);
+            if (active_[callee.name] == 0) add_counts(calls.inclusive, counts_);
         }
-        if (active_[function.name] == 0) add_to(graph_.functions[function].inclusive, counts_);
+        if (active_[function.name] == 0) add_counts(graph_.functions[function].inclusive, counts_);
         for (const std::uint32_t site : path) --active_[profile_.sites()[site].function];
     }
 
     void complete_functions() {
         const std::vector<bool> events = broken_down();
         std::map<FunctionKey, std::vector<std::uint64_t>> called;
-        for (const auto& [site, calls] : graph_.calls) add_to(called[site.callee], calls.inclusive);
+        for (const auto& [site, calls] : graph_.calls)
+            add_counts(called[site.callee], calls.inclusive);
         for (auto& [function, counts] : graph_.functions) {
             counts.exclusive.resize(columns_);
             counts.inclusive.resize(columns_);
@@ -153,8 +149,7 @@ class Builder {
             const auto known = called.find(function);
             for (std::size_t event = 0; known != called.end() && event < columns_; ++event)
                 rest[event] -= known->second[event];
-            if (std::all_of(rest.begin(), rest.end(), [](std::uint64_t n) { return n == 0; }))
-                continue;
+            if (!any_count(rest)) continue;
             Calls& calls = graph_.calls[{kOutsideCaller, true, 0, 0, 0, function}];
             calls.number = calls_from_outside_[function];
             calls.inclusive = std::move(rest);
@@ -225,8 +220,8 @@ class GraphOfCalls {
         for (auto& [function, counts] : graph_.functions) counts.inclusive = counts.exclusive;
         for (const auto& [site, calls] : graph_.calls) {
             if (cycles_.at(site.caller) == cycles_.at(site.callee)) continue;
-            add_to(graph_.functions[site.caller].inclusive, calls.inclusive);
-            add_to(from_outside[site.callee], calls.inclusive);
+            add_counts(graph_.functions[site.caller].inclusive, calls.inclusive);
+            add_counts(from_outside[site.callee], calls.inclusive);
         }
         for (auto& [function, counts] : graph_.functions) {
             const auto calls = from_outside.find(function);
@@ -243,7 +238,7 @@ class GraphOfCalls {
         for (std::uint32_t place = function.first_place; place < function.end_place; ++place)
             for (const Profile::Line& line : profile_.lines(place)) {
                 profile_.counts().read(line.row, row);
-                add_to(graph_.functions[{function.file, function.name}].exclusive, row);
+                add_counts(graph_.functions[{function.file, function.name}].exclusive, row);
             }
     }
 
@@ -254,7 +249,7 @@ class GraphOfCalls {
             graph_.functions[each].exclusive.resize(columns_);
         Calls& calls = graph_.calls[{caller, true, 0, 0, call.line, callee}];
         calls.number += costs.number;
-        add_to(calls.inclusive, costs.inclusive);
+        add_counts(calls.inclusive, costs.inclusive);
     }
 
     // Functions that call one another get one number: Tarjan's algorithm, without recursion.
@@ -332,7 +327,7 @@ std::map<std::pair<FunctionKey, FunctionKey>, Calls> calls_of_functions(const Ca
     for (const auto& [site, calls] : graph.calls) {
         Calls& sum = sums[{site.caller, site.callee}];
         sum.number += calls.number;
-        add_to(sum.inclusive, calls.inclusive);
+        add_counts(sum.inclusive, calls.inclusive);
     }
     return sums;
 }

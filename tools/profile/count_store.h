@@ -1,6 +1,8 @@
-// Rows of counts, packed: most counts of a profile are small or zero, and there are millions.
+// How profiles keep millions of counts and names: rows of counts, packed, because most counts are
+// small or zero; rows that are found by a key; and names by number, each once.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,6 +19,12 @@ using Counts = std::span<const std::uint64_t>;
 inline void add_counts(std::vector<std::uint64_t>& sum, Counts counts) {
     if (sum.size() < counts.size()) sum.resize(counts.size());
     for (std::size_t i = 0; i < counts.size(); ++i) sum[i] += counts[i];
+}
+
+// Whether any of them is not 0.
+inline bool any_count(Counts counts) {
+    return std::any_of(counts.begin(), counts.end(),
+                       [](std::uint64_t count) { return count != 0; });
 }
 
 // How much a command keeps of the names in profiles, and how much of their counts, each for another

@@ -87,6 +87,16 @@ IndexPairs pair_by_ends(const std::vector<std::string_view>& gone,
 
 // --- Functions and groups of them
 
+std::string_view base_name(std::string_view path) {
+    return path.substr(path.rfind('/') + 1);
+}
+
+std::string FunctionMatching::former_text(const Place& place, const Place& former) {
+    const bool has_moved = base_name(former.file) != base_name(place.file);
+    if (former.function.empty() || (!has_moved && former.function == place.function)) return {};
+    return (has_moved ? std::string(former.file) + ":" : "") + std::string(former.function);
+}
+
 std::uint32_t FunctionMatching::add(Side side, std::string_view file, std::string_view function) {
     const Strings::Id file_id = files_.id(file), name = names_.id(function);
     const auto number = static_cast<std::uint32_t>(entries_.size());

@@ -16,6 +16,9 @@ namespace assay {
 
 enum class Side : std::uint8_t { kOld, kNew };
 
+// The last part of a path.
+std::string_view base_name(std::string_view path);
+
 // Functions are compared by file and name. Of those that only one profile has, and of clones and
 // copies, which come and go with every change of a program or a compiler, these are one function:
 //   - clones of one function, and functions whose names differ in numbers and hashes
@@ -33,6 +36,10 @@ class FunctionMatching {
         std::string_view file, function;
         bool operator==(const Place&) const = default;
     };
+
+    // Of a function that is shown at `place`, what it was before, unless that is no other name: two
+    // versions are often built in folders of their own, which makes no other file.
+    static std::string former_text(const Place& place, const Place& former);
 
     // First all functions of both profiles. Returns a number for each, the same for the same file
     // and name. Where files do not matter, they are "".

@@ -1,5 +1,5 @@
 // What the heads of several events files say of their runs: commands, how they were made, reasons
-// why counts are not those of a whole run, and objects, each once.
+// why counts are not those of a whole run, objects, each once, and series.
 #pragma once
 
 #include "framework/events/header.h"

@@ -73,8 +73,7 @@ void StackTree::add_outside(const Profile& profile, std::size_t first_column,
     std::vector<std::uint64_t> counts(profile.events().size());
     for (std::size_t event = 0; event < counts.size(); ++event)
         if (counted_by_context[event]) counts[event] = outside(profile, event);
-    if (std::any_of(counts.begin(), counts.end(), [](std::uint64_t c) { return c != 0; }))
-        add(enter(0, kOutside, events::StackKind::kCall), first_column, counts);
+    if (any_count(counts)) add(enter(0, kOutside, events::StackKind::kCall), first_column, counts);
 }
 
 void StackTree::add_functions(const Profile& profile, std::size_t first_column,

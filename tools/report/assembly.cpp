@@ -1,6 +1,5 @@
 #include "tools/report/assembly.h"
 
-#include "tools/code/disassembler.h"
 #include "tools/code/object_code.h"
 
 #include <fmt/core.h>
@@ -13,7 +12,6 @@ namespace {
 
 // Of Python with two modules, these execute 98 % of its instructions; they take 0.8 MB of a page.
 constexpr std::size_t kMostInstructions = 60'000;
-constexpr std::size_t kLongestInstruction = 15;  // bytes; Intel SDM vol. 2, 2.3.11
 
 }  // namespace
 
@@ -63,27 +61,14 @@ void Assembly::disassemble() {
         const auto end = code_.lower_bound({object + 1, 0});
         ObjectCode code(profile_.objects()[object], "");
         problems_[object] = code.problem();
-        std::vector<std::uint64_t> targets;
+        std::vector<CodeText*> texts;
         for (auto at = begin; at != end; ++at) {
-            const std::uint64_t address = at->first.second;
-            std::span<const std::uint8_t> bytes = code.bytes(address);
+            const std::span<const std::uint8_t> bytes = code.bytes(at->first.second);
             if (bytes.empty()) continue;
-            bytes = bytes.first(std::min(bytes.size(), kLongestInstruction));
-            const Disassembler::Text printed = disassembler.print(bytes, address);
-            at->second = {printed.text, printed.length, 0};
-            native::Instruction instruction;
-            if (!decoder.decode(bytes, address, instruction)) continue;
-            at->second.target = branch_target(instruction);
-            if (at->second.target != 0) targets.push_back(at->second.target);
+            at->second = print_code(disassembler, decoder, bytes, at->first.second);
+            texts.push_back(&at->second);
         }
-        std::sort(targets.begin(), targets.end());
-        targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
-        const std::vector<std::string> names = target_names(code, targets);
-        for (auto at = begin; at != end; ++at) {
-            if (at->second.target == 0) continue;
-            const auto target = std::lower_bound(targets.begin(), targets.end(), at->second.target);
-            at->second.text += names[static_cast<std::size_t>(target - targets.begin())];
-        }
+        name_targets(texts, code);
         begin = end;
     }
 }
@@ -137,7 +122,7 @@ void Assembly::write(Strings::Id file, JsonWriter& json) {
     std::vector<std::string> texts, addresses;
     for (const Row& each : rows) {
         const Address address = {each.at->object, each.at->address};
-        const Code& code = code_.at(address);
+        const CodeText& code = code_.at(address);
         profile_.counts().read(each.at->row, row);
         counts.add(row);
         const auto before = old_counts_.find(address);

@@ -1,7 +1,8 @@
 // The instructions of a page's sources, of a profile that has counts of instructions.
 #pragma once
 
-#include "tools/output/json_writer.h"
+#include "tools/code/object_code.h"
+#include "tools/output/formats.h"
 #include "tools/profile/profile.h"
 #include "tools/report/functions.h"
 
@@ -32,10 +33,6 @@ class Assembly {
         const Profile::Instruction* at;
         std::uint32_t function;  // row in the list of functions
     };
-    struct Code {
-        std::string text;
-        std::uint64_t length = 0, target = 0;
-    };
     using Address = std::pair<std::uint32_t, std::uint64_t>;  // object and address in it
 
     void choose(const FunctionList& functions);
@@ -47,7 +44,7 @@ class Assembly {
     const Profile* old_;
     std::map<Strings::Id, std::vector<Row>> rows_;  // by file
     std::size_t left_out_ = 0;
-    std::map<Address, Code> code_;
+    std::map<Address, CodeText> code_;
     std::vector<std::string> problems_;  // by object: why there is no code; "" if there is
     std::vector<bool> is_same_;          // by object: the old profile is of the same code
     std::map<Address, Column> old_counts_;

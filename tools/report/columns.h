@@ -1,7 +1,7 @@
 // Counts by event, as the page has them: a column for each event, a number in it for each row.
 #pragma once
 
-#include "tools/output/json_writer.h"
+#include "tools/output/formats.h"
 #include "tools/profile/count_store.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // The data of a report, as the JSON that page/ shows.
 #pragma once
 
-#include "tools/output/json_writer.h"
+#include "tools/output/formats.h"
 #include "tools/output/output.h"
 #include "tools/profile/groups.h"
 #include "tools/profile/profile.h"

@@ -99,14 +99,7 @@ void FunctionList::write(JsonWriter& json) const {
         const Row& row = rows_[i];
         files.emplace_back(row.file);
         names.emplace_back(row.name);
-        // Two versions are often built in folders of their own: that is no other file.
-        const auto base = [](std::string_view path) { return path.substr(path.rfind('/') + 1); };
-        const bool has_moved = base(row.former.file) != base(row.file);
-        former.push_back(row.former.function.empty() ||
-                                 (!has_moved && row.former.function == row.name)
-                             ? ""
-                             : (has_moved ? std::string(row.former.file) + ":" : "") +
-                                   std::string(row.former.function));
+        former.push_back(FunctionMatching::former_text({row.file, row.name}, row.former));
         counts.add(row.counts);
         old.add(row.old);
     }
@@ -174,8 +167,7 @@ class CallsDocument {
         for (const auto& [pair, calls] : sums) {
             const auto caller = indices_.find(pair.first), callee = indices_.find(pair.second);
             if (caller == indices_.end() || callee == indices_.end()) continue;
-            const bool is_recursion = std::all_of(calls.inclusive.begin(), calls.inclusive.end(),
-                                                  [](std::uint64_t count) { return count == 0; });
+            const bool is_recursion = !any_count(calls.inclusive);
             if (!is_recursion && !is_shown(calls.inclusive)) continue;
             callers.push_back(caller->second);
             callees.push_back(callee->second);

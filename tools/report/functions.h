@@ -2,7 +2,7 @@
 // of both.
 #pragma once
 
-#include "tools/output/json_writer.h"
+#include "tools/output/formats.h"
 #include "tools/profile/function_matching.h"
 #include "tools/profile/profile.h"
 #include "tools/report/columns.h"

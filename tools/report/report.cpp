@@ -6,7 +6,7 @@
 #include "framework/support/text.h"
 #include "tools/block_vectors/simulation_points.h"
 #include "tools/command_line/command_line.h"
-#include "tools/output/quoting.h"
+#include "tools/output/formats.h"
 #include "tools/profile/profile_files.h"
 #include "tools/report/data.h"
 
@@ -147,22 +147,14 @@ class Base64 {
 };
 
 // Nothing of a profile stands in the page as it is: the title is escaped, the data are compressed
-// and in base 64. The policy keeps the page from loading or sending anything, whatever is in them.
+// and in base 64.
 void write_page(const Content& content, const Options& options, Sink& sink) {
+    begin_page(html_text(printable(content.profile.commands().front())) + " - assay", kStyle, true,
+               sink);
     sink.write(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-        "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-        "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n"
-        "<title>");
-    sink.write(html_text(printable(content.profile.commands().front())));
-    sink.write(" - assay</title>\n<style>\n");
-    for (const std::string_view piece : kStyle) sink.write(piece);
-    sink.write(
-        "</style>\n</head>\n<body>\n<div id=\"app\"><p class=\"loading\">Unpacking the "
-        "profile ...</p></div>\n<noscript>This page shows its profile by JavaScript."
-        "</noscript>\n<script type=\"application/octet-stream\" id=\"data\">");
+        "<div id=\"app\"><p class=\"loading\">Unpacking the profile ...</p></div>\n"
+        "<noscript>This page shows its profile by JavaScript.</noscript>\n"
+        "<script type=\"application/octet-stream\" id=\"data\">");
     Base64 encoder(sink);
     Sink data([&](std::string_view bytes) { encoder.write(bytes); }, Compress::kGzip);
     write_data(content, options, data);

@@ -2,7 +2,7 @@
 // versions of each, line beside line.
 #pragma once
 
-#include "tools/output/json_writer.h"
+#include "tools/output/formats.h"
 #include "tools/report/assembly.h"
 #include "tools/report/data.h"
 #include "tools/report/functions.h"

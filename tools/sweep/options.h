@@ -1,4 +1,4 @@
-// The command line of assay sweep.
+// assay sweep: runs of one program with every combination of some options' values.
 #pragma once
 
 #include "framework/collector/run/settings.h"
@@ -38,8 +38,6 @@ std::string written(const Setting& setting);
 
 // No value if --help or --version was asked for and has been printed. Throws Error.
 std::optional<Options> parse_options(int argc, const char* const* argv);
-
-// assay sweep: runs of one program with every combination of some options' values.
 
 // The subcommand. argv[0] is its name. Returns 1 if a point has failed. Throws Error.
 int sweep_main(int argc, char** argv);

@@ -9,7 +9,6 @@
 #include "tools/sweep/plan.h"
 #include "tools/sweep/results.h"
 #include "tools/sweep/slurm.h"
-#include "tools/sweep/writers.h"
 
 #include <fmt/core.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 
 #include "framework/events/formula.h"
 #include "framework/events/header.h"
-#include "tools/output/json_writer.h"
+#include "tools/output/formats.h"
 #include "tools/profile/count_store.h"
 
 #include <cstddef>

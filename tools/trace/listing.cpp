@@ -2,7 +2,7 @@
 
 #include "framework/support/text.h"
 #include "framework/trace/value_lists.h"
-#include "tools/output/json_writer.h"
+#include "tools/output/formats.h"
 
 #include <fmt/format.h>
 #include <iterator>

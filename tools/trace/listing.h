@@ -1,8 +1,9 @@
-// Records of a trace as lines of text, CSV or JSON.
+// What is in a trace: its records as lines of text, CSV or JSON, its summary, and what other
+// programs read.
 #pragma once
 
 #include "framework/driver/replay/image_trace.h"
-#include "tools/code/disassembler.h"
+#include "tools/code/object_code.h"
 #include "tools/output/output.h"
 #include "tools/trace/places.h"
 #include "tools/trace/trace.h"

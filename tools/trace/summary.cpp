@@ -2,7 +2,7 @@
 
 #include "framework/support/error.h"
 #include "framework/support/text.h"
-#include "tools/output/json_writer.h"
+#include "tools/output/formats.h"
 
 #include <fmt/core.h>
 #include <set>

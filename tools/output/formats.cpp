@@ -1,12 +1,61 @@
-#include "tools/output/json_writer.h"
+#include "tools/output/formats.h"
 
 #include "framework/support/text.h"
 
+#include <fmt/core.h>
 #include <fmt/format.h>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace assay {
+
+std::string csv_field(std::string_view text) {
+    const bool bare = text.find_first_of(",\"\r\n") == std::string_view::npos;
+    if (bare) return std::string(text);
+    std::string field = "\"";
+    for (const char c : text) field.append(c == '"' ? 2 : 1, c);
+    return field += '"';
+}
+
+std::string html_text(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        switch (c) {
+            case '&':
+                out += "&amp;";
+                break;
+            case '<':
+                out += "&lt;";
+                break;
+            case '>':
+                out += "&gt;";
+                break;
+            case '"':
+                out += "&quot;";
+                break;
+            case '\'':
+                out += "&#39;";
+                break;
+            default:
+                out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+        }
+    }
+    return out;
+}
+
+void begin_page(std::string_view title, std::span<const std::string_view> style, bool has_scripts,
+                Sink& sink) {
+    sink.write(fmt::format(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+        "{}style-src 'unsafe-inline'; img-src data:\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+        "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n"
+        "<title>{}</title>\n<style>\n",
+        has_scripts ? "script-src 'unsafe-inline'; " : "", title));
+    for (const std::string_view piece : style) sink.write(piece);
+    sink.write("</style>\n</head>\n<body>\n");
+}
 
 std::string json_string(std::string_view text) {
     return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

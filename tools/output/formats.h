@@ -1,4 +1,4 @@
-// JSON as it is made, without a tree of it in memory.
+// What programs read, and browsers: JSON, CSV and pages of HTML.
 #pragma once
 
 #include "tools/output/output.h"
@@ -11,6 +11,23 @@
 #include <utility>
 
 namespace assay {
+
+// Comma-separated values (RFC 4180).
+
+// In quotes if it must be.
+std::string csv_field(std::string_view text);
+
+// Text in pages of HTML.
+
+// What comes from files, so that it is nothing but text, in elements and in quoted attributes.
+std::string html_text(std::string_view text);
+
+// The beginning of a page up to its body, with a title and a style that are HTML and CSS already.
+// Its policy keeps it from loading or sending anything, whatever is in it.
+void begin_page(std::string_view title, std::span<const std::string_view> style, bool has_scripts,
+                Sink& sink);
+
+// JSON as it is made, without a tree of it in memory.
 
 class JsonWriter {
   public:
