@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
 namespace assay::annotate {
 
@@ -18,14 +19,10 @@ namespace {
 
 // What is written on the command line, before it is understood.
 struct Arguments {
-    std::vector<std::string> files, show, sort, file_names, function_names;
-    SourceOptions where;
+    Options plain;  // those that need no understanding
+    std::vector<std::string> files, sort, file_names, function_names;
     std::string threshold, percentages = "yes", annotate = "yes", automatic = "yes", color = "auto",
-                           pager = "auto";
-    std::string by, match = "alike";
-    bool difference = false, instructions = false, calls = false, tree = false, json = false;
-    bool lines = false;
-    unsigned context = 8;
+                           pager = "auto", match = "alike";
 };
 
 constexpr const char* kPurpose =
@@ -49,7 +46,7 @@ constexpr const char* kExamples =
     "Exit status: 0, or 125 if something could not be read, understood or written.\n";
 
 void add_choice_options(CommandLine& line, Arguments& arguments) {
-    line.add_list("--show", arguments.show, "A,B,...",
+    line.add_list("--show", arguments.plain.show, "A,B,...",
                   "show only these events and derived figures, in this order");
     line.add_list("--sort", arguments.sort, "A,B,...",
                   "sort by these events; A:P shows functions with at least P % of A");
@@ -58,7 +55,7 @@ void add_choice_options(CommandLine& line, Arguments& arguments) {
                   "default: 0.1");
     line.add_switch("--show-percs,--no-show-percs", arguments.percentages,
                     "show percentages of the totals; default: yes");
-    line.add_flag("--diff", arguments.difference, "show the counts of NEW less those of OLD");
+    line.add_flag("--diff", arguments.plain.difference, "show the counts of NEW less those of OLD");
     line.add_choice("--match", arguments.match, "alike|exact",
                     "with --diff: which functions are the same, as for assay diff; default: alike");
     line.add_list(
@@ -69,22 +66,22 @@ void add_choice_options(CommandLine& line, Arguments& arguments) {
 }
 
 void add_context_options(CommandLine& line, Arguments& arguments) {
-    line.add_flag("--calls", arguments.calls,
+    line.add_flag("--calls", arguments.plain.calls,
                   "show functions with their callers and callees, instead of sources\n"
                   "With what they and all that they call count. Needs a profile with calling "
                   "contexts. Without --show, the first sort event only.");
-    line.add_flag("--tree", arguments.tree,
+    line.add_flag("--tree", arguments.plain.tree,
                   "show the tree of calling contexts, instead of sources\n"
                   "Each with all that is called from there, and the function itself. Needs and "
                   "shows the same as --calls.");
     line.add_text(
-        "--by", arguments.by, "KIND",
+        "--by", arguments.plain.by, "KIND",
         "show whose the counts are, instead of sources: object, type, member, thread, program, "
         "process or rank\n"
         "The first four need a profile that was made with --objects, --types or --threads; the "
         "ranks are those of processes under mpirun. Sorted by the first event that has such "
         "counts, without --sort.");
-    line.add_flag("--lines", arguments.lines,
+    line.add_flag("--lines", arguments.plain.lines,
                   "with --by: below each, the lines of source that its counts are of");
 }
 
@@ -111,11 +108,11 @@ void add_source_options(CommandLine& line, Arguments& arguments) {
     line.add_text("--auto", arguments.automatic, "yes|no",
                   "the same, as older releases of cg_annotate spell it");
     line.add_flag(
-        "--asm", arguments.instructions,
+        "--asm", arguments.plain.instructions,
         "show instructions below their lines; needs a profile made with --dump-instr=yes");
-    line.add_number("--context", arguments.context, 0U, 1'000'000U, "N",
+    line.add_number("--context", arguments.plain.context, 0U, 1'000'000U, "N",
                     "lines of source around each counted one; default: 8");
-    add_source_search(line, arguments.where);
+    add_source_search(line, arguments.plain.where);
 }
 
 void add_options(CommandLine& line, Arguments& arguments) {
@@ -124,7 +121,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     add_choice_options(line, arguments);
     add_context_options(line, arguments);
     add_source_options(line, arguments);
-    line.add_flag("--json", arguments.json,
+    line.add_flag("--json", arguments.plain.json,
                   "write JSON, by annotate-schema.json of the documentation");
     add_color(line, arguments.color,
               "highlight what counts most; default: on a terminal, unless NO_COLOR is set");
@@ -168,31 +165,20 @@ std::vector<Option> options() {
 }
 
 std::optional<Options> parse_options(int argc, const char* const* argv) {
-    const std::optional<Arguments> parsed = parse_arguments(add_options, argc, argv);
+    std::optional<Arguments> parsed = parse_arguments(add_options, argc, argv);
     if (!parsed) return std::nullopt;
     const Arguments& arguments = *parsed;
-
-    Options options;
-    options.difference = arguments.difference;
+    Options options = std::move(parsed->plain);
     options.match = arguments.match == "alike";
     options.file_names = parse_replacements("--mod-filename", arguments.file_names);
     options.function_names = parse_replacements("--mod-funcname", arguments.function_names);
-    options.show = arguments.show;
     options.sort = parse_sort(arguments.sort);
     if (!arguments.threshold.empty())
         options.threshold = parse_threshold("--threshold", arguments.threshold);
     options.percentages = parse_yes_no("--show-percs", arguments.percentages);
     options.automatic = parse_yes_no("--auto", arguments.automatic) &&
                         parse_yes_no("--annotate", arguments.annotate);
-    options.instructions = arguments.instructions;
-    options.calls = arguments.calls;
-    options.tree = arguments.tree;
-    options.by = arguments.by;
-    options.lines = arguments.lines;
     if (options.without_sources()) options.automatic = false;
-    options.context = arguments.context;
-    options.where = arguments.where;
-    options.json = arguments.json;
     options.pager = arguments.pager == "auto" && !options.json;
     options.color = wants_color(arguments.color);
     const bool any = !arguments.files.empty() || options.difference;

@@ -64,10 +64,9 @@ bool diff(const Options& options, Output& output) {
 namespace {
 
 struct Arguments {
-    std::vector<std::string> files, show, sort, file_names, function_names, commands, limits,
-        old_moved;
-    SourceOptions where;
-    std::string out, threshold, by, format, match = "alike", color = "auto", pager = "auto";
+    Options plain;  // those that need no understanding
+    std::vector<std::string> files, sort, file_names, function_names, commands, limits, old_moved;
+    std::string threshold, format, match = "alike", color = "auto", pager = "auto";
     bool json = false;
 };
 
@@ -104,11 +103,11 @@ void add_options(CommandLine& line, Arguments& arguments) {
         "--format", arguments.format, "text|json|markdown|html",
         "how to print: for a terminal, as JSON by diff-schema.json of the documentation, for "
         "a comment on a pull request, or as a page with both sides' sources; default: text");
-    line.add_text("-o,--out", arguments.out, "FILE",
+    line.add_text("-o,--out", arguments.plain.out, "FILE",
                   "write what --format says to a file; without --format, the differences, those of "
                   "calling contexts too, as an events file");
     line.add_text(
-        "--by", arguments.by, "KIND",
+        "--by", arguments.plain.by, "KIND",
         "compare whose the counts are, instead of functions: object, type, member or thread");
     line.add_list("--mod-filename", arguments.file_names, "s/A/B/",
                   "change the names of files by a Perl search-and-replace expression first; may be "
@@ -121,7 +120,8 @@ void add_options(CommandLine& line, Arguments& arguments) {
         "--match", arguments.match, "alike|exact",
         "which functions are the same: all that compilers and moves make of one, or those "
         "of one file and name, as for cg_diff; default: alike");
-    line.add_list("--show", arguments.show, "A,B,...", "show only these events, in this order");
+    line.add_list("--show", arguments.plain.show, "A,B,...",
+                  "show only these events, in this order");
     line.add_list("--sort", arguments.sort, "A,B,...",
                   "sort by the changes of these events; A:P shows changes of at least P % of A");
     line.add_text(
@@ -129,7 +129,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
         "show functions whose first sort event changed by at least P % of OLD's total, 0 to "
         "20; default: 0.1");
     line.add_flag("--json", arguments.json, "the same as --format=json");
-    add_source_search(line, arguments.where);
+    add_source_search(line, arguments.plain.new_sources);
     line.add_list("--old-map", arguments.old_moved, "OLD=NEW", "the same for those of OLD");
     add_color(line, arguments.color,
               "red for more, green for less; default: on a terminal, unless NO_COLOR is set");
@@ -142,10 +142,10 @@ Format format_of(const Arguments& arguments) {
     if (arguments.json || arguments.format == "json") return Format::kJson;
     if (arguments.format == "markdown") return Format::kMarkdown;
     if (arguments.format == "html") return Format::kHtml;
-    if (arguments.out.empty()) return Format::kText;
+    if (arguments.plain.out.empty()) return Format::kText;
     if (!arguments.format.empty())
         throw Error("--format=text is for terminals: leave out -o, or choose another format");
-    if (!arguments.by.empty())
+    if (!arguments.plain.by.empty())
         throw Error(
             "-o writes functions: leave out --by, or choose a format, such as --format=json");
     return Format::kEventsFile;
@@ -165,22 +165,18 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
         throw Error(fmt::format(
             "diff compares two events files, or two folders, not {}: assay diff OLD NEW",
             arguments.files.size()));
-    Options options;
+    Options options = arguments.plain;
     options.old_path = arguments.files[0];
     options.new_path = arguments.files[1];
-    options.out = arguments.out;
     options.file_names = parse_replacements("--mod-filename", arguments.file_names);
     options.function_names = parse_replacements("--mod-funcname", arguments.function_names);
     options.match = arguments.match == "alike";
-    options.show = arguments.show;
     options.sort = parse_sort(arguments.sort);
     if (!arguments.threshold.empty())
         options.threshold = parse_threshold("--threshold", arguments.threshold);
     options.commands = parse_replacements("--mod-command", arguments.commands);
     options.limits = parse_limits(arguments.limits);
-    options.by = arguments.by;
     options.format = format_of(arguments);
-    options.new_sources = arguments.where;
     options.old_sources = options.new_sources;
     if (!arguments.old_moved.empty())
         options.old_sources.moved = parse_moved("--old-map", arguments.old_moved);
