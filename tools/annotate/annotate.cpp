@@ -190,6 +190,7 @@ unsigned parts_for(const Options& options) {
 }
 
 void read(const Options& options, Profile& profile) {
+    if (!options.without_sources()) profile.accept_differences();
     for (const std::string& path : options.old_files.paths) profile.add_file(path, Side::kOld);
     const bool by_file = FileGroups::is_kind(options.by);
     FileGroups files(profile, options.files,
@@ -198,7 +199,7 @@ void read(const Options& options, Profile& profile) {
     files.add_files();
     if (by_file) files.check_any();
     if (options.difference && options.match) profile.match_functions();
-    if (options.without_sources()) profile.finish();
+    profile.finish();
 }
 
 }  // namespace

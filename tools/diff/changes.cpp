@@ -212,15 +212,7 @@ std::string name_of(const Groups& profile, std::uint32_t group) {
     return join(names, " > ");
 }
 
-void read(const std::string& kind, std::span<const std::string> paths, Profile& profile) {
-    for (const std::string& path : paths) {
-        if (!events::can_be_read_again(path))
-            throw Error(
-                fmt::format("{} cannot be read twice, as groups are: write it to a file first",
-                            path == "-" ? "standard input" : path));
-        profile.add_file(path);
-    }
-    profile.finish();
+void check_kind(const std::string& kind, const Profile& profile) {
     const std::vector<std::string>& kinds = profile.groups().kinds();
     if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) return;
     const std::string hint = kind == "object"                     ? "run with --objects"
@@ -228,20 +220,14 @@ void read(const std::string& kind, std::span<const std::string> paths, Profile& 
                              : kind == "thread"                   ? "run with --threads"
                              : kinds.empty()                      ? "it has counts by nothing else"
                                              : "it has counts by " + join(kinds, " and ") + " only";
-    throw Error(fmt::format("{} has no counts by {}: {}", paths.front(), kind, hint));
+    throw Error(fmt::format("{} has no counts by {}: {}", profile.paths().front(), kind, hint));
 }
 
 }  // namespace
 
-GroupChanges group_changes(const std::string& kind, const events::EventChoice& choice,
-                           std::span<const std::string> old_paths,
-                           std::span<const std::string> new_paths) {
-    constexpr unsigned kKept = parts::kGroups | parts::kContexts;
-    Profile before(kKept), after(kKept);
-    before.choose_events(choice);
-    after.choose_events(choice);
-    read(kind, old_paths, before);
-    read(kind, new_paths, after);
+GroupChanges group_changes(const std::string& kind, const Profile& before, const Profile& after) {
+    check_kind(kind, before);
+    check_kind(kind, after);
     const std::size_t columns = before.totals().size();
     std::map<std::string, std::pair<std::vector<std::uint64_t>, std::vector<std::uint64_t>>> sums;
     const auto add = [&](const Groups& groups, auto side) {

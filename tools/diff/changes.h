@@ -99,10 +99,8 @@ struct GroupChanges {
     std::deque<std::string> names;
     std::deque<std::vector<std::uint64_t>> counts;
 };
-// Throws Error if one of the sides has none of the kind, or cannot be read twice.
-GroupChanges group_changes(const std::string& kind, const events::EventChoice& choice,
-                           std::span<const std::string> old_paths,
-                           std::span<const std::string> new_paths);
+// Throws Error if one of the sides has none of the kind.
+GroupChanges group_changes(const std::string& kind, const Profile& before, const Profile& after);
 
 // What two profiles have beyond functions, compared: calling contexts by the names on their ways,
 // and lists of values by the functions that they are of.

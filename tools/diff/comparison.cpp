@@ -27,6 +27,19 @@ void check_profile(const Profile& profile, const std::string& path) {
             throw Error(fmt::format("{}: a total exceeds 63 bits, which differences have", path));
 }
 
+unsigned parts_for(const Options& options) {
+    unsigned kept = parts::kFunctions;
+    const auto add = [&](const std::string& kind) {
+        if (kind == "binary")
+            kept |= parts::kInstructions | parts::kValues;
+        else if (!kind.empty() && kind != "function" && kind != "file")
+            kept |= parts::kGroups | parts::kContexts;
+    };
+    for (const Limit& limit : options.limits) add(limit.kind);
+    if (!options.by.empty()) kept |= parts::kGroups | parts::kContexts;
+    return kept;
+}
+
 std::string runs_text(std::size_t count) {
     return count == 1 ? "a run" : fmt::format("{} runs", count);
 }
@@ -37,15 +50,17 @@ Comparison::Comparison(const Options& options, std::vector<std::string> old_path
                        std::vector<std::string> new_paths)
     : old_paths_(std::move(old_paths)),
       new_paths_(std::move(new_paths)),
-      before_(parts::kFunctions, options.file_names, options.function_names),
-      after_(parts::kFunctions, options.file_names, options.function_names),
+      before_(parts_for(options), options.file_names, options.function_names),
+      after_(parts_for(options), options.file_names, options.function_names),
       breakdown_(options.file_names, options.function_names) {
     choose_events(options);
     const auto read = [&](Side side, const std::vector<std::string>& paths, Profile& profile) {
         breakdown_.begin(side);
         profile.choose_events(events_);
         profile.pass_on(breakdown_);
+        profile.accept_differences();
         for (const std::string& path : paths) profile.add_file(path);
+        profile.finish();
         check_profile(profile, paths.front());
     };
     read(Side::kOld, old_paths_, before_);
@@ -55,7 +70,7 @@ Comparison::Comparison(const Options& options, std::vector<std::string> old_path
     read(Side::kNew, new_paths_, after_);
     changes_ = changes_of(before_, after_, options.match);
     breakdown_.match(changes_.functions, options.match);
-    if (!options.by.empty()) groups_ = group_changes(options.by, events_, old_paths_, new_paths_);
+    if (!options.by.empty()) groups_ = group_changes(options.by, before_, after_);
     choose_columns(options);
     check(options);
 }
@@ -172,7 +187,7 @@ std::vector<Subject> Comparison::subjects(const Limit& limit) {
         return found;
     }
     const auto [groups, is_new] = other_groups_.try_emplace(limit.kind);
-    if (is_new) groups->second = group_changes(limit.kind, events_, old_paths_, new_paths_);
+    if (is_new) groups->second = group_changes(limit.kind, before_, after_);
     for (const Change& change : groups->second.rows)
         if (glob_matches(limit.pattern, change.function))
             found.push_back({std::string(change.function), change.before, change.after});
@@ -205,28 +220,18 @@ std::vector<Subject> Comparison::files(const std::string& pattern) {
 std::vector<Subject> Comparison::binaries(const std::string& pattern) {
     using Sums = std::map<std::string, std::vector<std::uint64_t>>;
     Sums before, after;
-    const auto read = [&](const std::vector<std::string>& paths, Sums& sums) {
-        for (const std::string& path : paths) {
-            if (!events::can_be_read_again(path))
-                throw Error(fmt::format(
-                    "{} cannot be read twice, as binaries are: write it to a file first",
-                    path == "-" ? "standard input" : path));
-            Profile profile(parts::kInstructions | parts::kValues);
-            profile.choose_events(events_);
-            profile.add_file(path);
-            profile.finish();
-            profile.check_instructions();
-            for (const Profile::Instruction& at : profile.instructions()) {
-                const std::string& object = profile.objects()[at.object].path;
-                if (!glob_matches_path(pattern, object)) continue;
-                std::vector<std::uint64_t>& sum = sums[std::string(base_name(object))];
-                sum.resize(profile.totals().size());
-                profile.counts().add_to(sum, at.row);
-            }
+    const auto add = [&](const Profile& profile, Sums& sums) {
+        profile.check_instructions();
+        for (const Profile::Instruction& at : profile.instructions()) {
+            const std::string& object = profile.objects()[at.object].path;
+            if (!glob_matches_path(pattern, object)) continue;
+            std::vector<std::uint64_t>& sum = sums[std::string(base_name(object))];
+            sum.resize(profile.totals().size());
+            profile.counts().add_to(sum, at.row);
         }
     };
-    read(old_paths_, before);
-    read(new_paths_, after);
+    add(before_, before);
+    add(after_, after);
     for (const auto& entry : before) after.try_emplace(entry.first, header().events.size());
     std::vector<Subject> found;
     for (const auto& [name, counts] : after) {

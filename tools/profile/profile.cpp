@@ -82,11 +82,11 @@ void Profile::add_file(const std::string& path, Side side, Groups::WholeOf whole
     const bool can_be_read_again = events::can_be_read_again(path);
     is_pipe_ = keeps(parts::kFunctions) && !can_be_read_again;
     if (is_pipe_) details_.begin(path, side);
-    const events::Accept accept =
-        kept_ == parts::kFunctions ? events::Accept::kDifferences : events::Accept::kProfiles;
-    events::FileSummary read = events::read_events(path, *this, accept, choice_);
+    has_instructions_ = false;
+    events::FileSummary read = events::read_events(path, *this, accept_, choice_);
     add_totals(read.totals);
     paths_.push_back(path);
+    if (!has_instructions_) without_instructions_.push_back(path);
     if (keeps(parts::kGroups))
         groups_.end_file([&](std::uint64_t context) { return callers_of(context); });
     if (keeps(parts::kFunctions))
@@ -228,6 +228,7 @@ void Profile::line(std::uint32_t line, Counts counts) {
 void Profile::instruction(const events::Handler::Instruction& at, Counts counts) {
     if (is_pipe_) details_.instruction(at, counts);
     if (!keeps(parts::kInstructions)) return;
+    has_instructions_ = true;
     if (!sites_may_follow()) make_room();
     check_location(instructions_.size() - std::min(next_instruction_, instructions_.size()));
     ++rows_since_;
@@ -259,6 +260,7 @@ void Profile::check_location(std::size_t rows) const {
 void Profile::values(const events::Handler::Instruction& at, const events::Hotlist& list) {
     if (beside_) beside_->values(at, list);
     if (!keeps(parts::kValues)) return;
+    has_instructions_ = true;
     if (!sites_may_follow()) make_room();
     rows_since_ += 1 + list.values.size();
     values_.push_back({place_, at.line, heads_.object(at.object), at.address, list});
@@ -347,9 +349,9 @@ void Profile::stack(const events::Stack& stack, Counts counts) {
 }
 
 void Profile::check_instructions() const {
-    if (instructions_.empty() && values_.empty())
+    if (!without_instructions_.empty())
         throw Error(fmt::format("{} has no counts of instructions: profile with --dump-instr=yes",
-                                paths_.front()));
+                                without_instructions_.front()));
 }
 
 std::vector<std::string> Profile::callers_of(std::uint64_t context) const {

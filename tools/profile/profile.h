@@ -114,9 +114,10 @@ class Profile final : public events::Handler {
     // Has `beside`, which must outlive the reading, receive what is read of the files that are
     // added, too, but for instructions and objects; the counts of a line with the sign of its side.
     void pass_on(events::Handler& beside) { beside_ = &beside; }
+    // Before the first file: files may be differences, which are refused otherwise.
+    void accept_differences() { accept_ = events::Accept::kDifferences; }
     // Throws Error if the file is malformed, if its events are not those of the others, or if it
-    // has more than any program has. Only what has nothing but functions can be a difference.
-    // `whole`: see Groups.
+    // has more than any program has. `whole`: see Groups.
     void add_file(const std::string& path, Side side = Side::kNew, Groups::WholeOf whole = {});
     // Without counts; its index. Only while a file is added.
     std::uint32_t add_whole_group(std::string kind, std::string name, std::uint32_t parent) {
@@ -127,9 +128,9 @@ class Profile final : public events::Handler {
     // Reads the files again, with functions, for their lines and instructions. Throws Error also if
     // one has changed since.
     void read_details(const Details& details);
-    // After the last file, if more than functions is kept: adds up and sorts.
+    // After the last file: adds up and sorts what is kept besides functions.
     void finish();
-    // Throws Error if a file has neither counts nor values of instructions.
+    // Throws Error if any of the files had neither counts nor values of instructions.
     void check_instructions() const;
 
     // --- What files say of themselves.
@@ -252,6 +253,7 @@ class Profile final : public events::Handler {
     const unsigned kept_;
     const std::size_t most_bytes_;
     events::EventChoice choice_;  // after the first file: its events
+    events::Accept accept_ = events::Accept::kProfiles;
     events::Handler* beside_ = nullptr;
     const Profile* same_events_as_ = nullptr;
     std::string path_;  // of the file being read
@@ -259,7 +261,8 @@ class Profile final : public events::Handler {
     Signed signed_;
     bool of_differences_ = false;  // the files themselves
     events::Header header_;
-    std::vector<std::string> paths_;
+    std::vector<std::string> paths_, without_instructions_;
+    bool has_instructions_ = false;  // the file being read
     Heads heads_;
     MergedSeries series_;
     std::vector<std::uint32_t> context_map_;  // of the file being read
