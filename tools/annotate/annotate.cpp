@@ -227,7 +227,7 @@ void annotate(const Options& options, Output& output) {
     if (options.tree) tree = std::make_unique<TreeTable>(profile, columns, sort);
     const SourceChoice choice = choose_sources(options, profile, files_to_show(profile, sort));
     if (!choice.found.empty()) profile.read_details(details_of(choice, profile, options));
-    const Assembly assembly = options.instructions ? assembly_of(profile) : Assembly();
+    const Assembly assembly = options.instructions ? assembly_of(profile, choice) : Assembly();
 
     if (options.json) {
         Sink sink("");

@@ -99,15 +99,13 @@ class Document {
     }
 
     void write_sources() {
-        const std::vector<std::vector<SourceLine>> lines = profile_.details().lines();
-        const std::vector<std::vector<SourceInstruction>> instructions =
-            profile_.details().instructions();
         json_.objects("sources", content_.choice.found, [&](const SourceChoice::Source& source) {
             const std::string_view name = profile_.by_source().files()[source.file];
             json_.text("file", name);
             json_.text("path", source.path.string());
             json_.boolean("newer", !warning_if_newer(name, source.path, options_.profiles).empty());
-            write_lines(source, lines[source.file], instructions[source.file]);
+            write_lines(source, profile_.source_lines(source.file),
+                        profile_.source_instructions(source.file));
         });
         write_names("sourcesNotFound", content_.choice.not_found);
         write_names("sourcesLeftOut", content_.choice.left_out);

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 #include <algorithm>
 #include <memory>
+#include <set>
 
 namespace assay::annotate {
 
@@ -28,12 +29,11 @@ class SourceWriter {
           columns_(columns),
           assembly_(assembly),
           output_(output),
-          instructions_(profile.details().instructions()),
           known_(columns.totals.size()),
           unknown_(columns.totals.size()),
           unreadable_(columns.totals.size()) {}
 
-    void write(std::uint32_t file, const fs::path& path, const std::vector<SourceLine>& lines);
+    void write(std::uint32_t file, const fs::path& path);
     void write_names(std::string_view title, const std::vector<std::uint32_t>& files);
     // What became of all counts.
     void write_coverage(const SourceChoice& choice);
@@ -49,15 +49,14 @@ class SourceWriter {
     const Columns& columns_;
     const Assembly& assembly_;
     Output& output_;
-    std::vector<std::vector<SourceInstruction>> instructions_;
-    std::uint32_t file_ = 0;
+    std::vector<SourceInstruction> instructions_;  // of the file being written
     // What has been written of lines, and of files without a line; what could not be.
     std::vector<std::uint64_t> known_, unknown_, unreadable_;
 };
 
-void SourceWriter::write(std::uint32_t file, const fs::path& path,
-                         const std::vector<SourceLine>& lines) {
-    file_ = file;
+void SourceWriter::write(std::uint32_t file, const fs::path& path) {
+    const std::vector<SourceLine> lines = profile_.source_lines(file);
+    if (options_.instructions) instructions_ = profile_.source_instructions(file);
     const std::string_view name = profile_.by_source().files()[file];
     output_.section(path == name ? fmt::format("Source: {}", printable(name))
                                  : fmt::format("Source: {} (found at {})", printable(name),
@@ -74,7 +73,7 @@ void SourceWriter::write(std::uint32_t file, const fs::path& path,
 
     Table table(columns_);
     for (const SourceLine& line : lines) table.fit(line.counts);
-    for (const SourceInstruction& instruction : instructions_[file]) table.fit(instruction.counts);
+    for (const SourceInstruction& instruction : instructions_) table.fit(instruction.counts);
     output_.write(table.heading("") + "\n");
 
     auto known = std::span(lines);
@@ -128,7 +127,7 @@ void SourceWriter::write_line(const Table& table, const SourceLine& line, std::s
 
 // Where the profile has the address but nothing has the code, the address alone.
 void SourceWriter::write_instructions(const Table& table, std::uint32_t line) {
-    const std::vector<SourceInstruction>& all = instructions_[file_];
+    const std::vector<SourceInstruction>& all = instructions_;
     auto at = std::lower_bound(
         all.begin(), all.end(), line,
         [](const SourceInstruction& instruction, std::uint32_t l) { return instruction.line < l; });
@@ -268,12 +267,15 @@ SourceChoice choose_sources(const Options& options, const Profile& profile,
     return std::move(chooser.choice);
 }
 
-Assembly assembly_of(const Profile& profile) {
+Assembly assembly_of(const Profile& profile, const SourceChoice& choice) {
     Assembly assembly;
     const Disassembler disassembler(Syntax::kAtt);
     std::map<std::uint32_t, std::unique_ptr<ObjectCode>> code;
-    for (const std::vector<SourceInstruction>& instructions : profile.details().instructions())
-        for (const SourceInstruction& at : instructions) {
+    std::set<std::uint32_t> files;  // in their order in the profile
+    for (const SourceChoice::Source& source : choice.found) files.insert(source.file);
+    for (const std::uint32_t file : files)
+        for (const SourceInstruction& at : profile.source_instructions(file)) {
+            assembly.has_counts = true;
             std::unique_ptr<ObjectCode>& object = code[at.object];
             if (!object) {
                 object = std::make_unique<ObjectCode>(profile.objects()[at.object], "");
@@ -289,10 +291,8 @@ Assembly assembly_of(const Profile& profile) {
 
 void write_sources(const Options& options, const Profile& profile, const Columns& columns,
                    const SourceChoice& choice, const Assembly& assembly, Output& output) {
-    const std::vector<std::vector<SourceLine>> lines = profile.details().lines();
     SourceWriter writer(options, profile, columns, assembly, output);
-    for (const SourceChoice::Source& source : choice.found)
-        writer.write(source.file, source.path, lines[source.file]);
+    for (const SourceChoice::Source& source : choice.found) writer.write(source.file, source.path);
     writer.write_names("Sources not found (--include=DIR tries the ends of their names in DIR)",
                        choice.not_found);
     writer.write_names(
@@ -303,7 +303,7 @@ void write_sources(const Options& options, const Profile& profile, const Columns
     if (!choice.found.empty()) writer.write_coverage(choice);
     for (const std::string& problem : assembly.problems)
         output.write(fmt::format("\nWarning: no instructions are shown: {}\n", printable(problem)));
-    if (options.instructions && profile.details().instruction_count() == 0 && !choice.found.empty())
+    if (options.instructions && !assembly.has_counts && !choice.found.empty())
         output.write(
             "\nWarning: the profile has no counts of instructions there; run the program "
             "with --dump-instr=yes\n");

@@ -42,10 +42,11 @@ struct Assembly {
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> text;
     // Why objects have none, with remedies.
     std::vector<std::string> problems;
+    bool has_counts = false;  // of any instruction
 };
 
-// Of all instructions that the profile has read details of.
-Assembly assembly_of(const Profile& profile);
+// Of the files that were found, of which the profile has read the details.
+Assembly assembly_of(const Profile& profile, const SourceChoice& choice);
 
 // Annotates what was chosen. The profile has read the details.
 void write_sources(const Options& options, const Profile& profile, const Columns& columns,

@@ -92,7 +92,7 @@ void write_changes(const Comparison& comparison, const std::vector<const Change*
 struct Version {
     std::string name, text;
     std::vector<std::string_view> lines;
-    std::map<std::size_t, Counts> counts;  // by index of the line
+    std::map<std::size_t, std::vector<std::uint64_t>> counts;  // by index of the line
     std::string problem;
 };
 
@@ -171,10 +171,9 @@ class Sources {
         for (const File& file : files_)
             if (file.*number) details.files[*(file.*number)] = true;
         profile.read_details(details);
-        const std::vector<std::vector<SourceLine>> lines = profile.details().lines();
         for (File& file : files_) {
             if (!(file.*number)) continue;
-            for (const SourceLine& line : lines[*(file.*number)])
+            for (const SourceLine& line : profile.source_lines(*(file.*number)))
                 if (line.line != 0) (file.*version).counts[line.line - 1] = line.counts;
         }
     }

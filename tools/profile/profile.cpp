@@ -29,6 +29,12 @@ auto key(const Profile::Instruction& at) {
 auto key(const Profile::Values& values) {
     return std::tie(values.place, values.line, values.object, values.address, values.list.name);
 }
+auto key(const SourceLine& line) {
+    return std::tie(line.line);
+}
+auto key(const SourceInstruction& at) {
+    return std::tie(at.line, at.object, at.address);
+}
 
 // Of calls inlined into one another. A symbolizer finds none deeper.
 constexpr std::uint32_t kMostDepth = 256;
@@ -80,8 +86,9 @@ void Profile::add_file(const std::string& path, Side side, Groups::WholeOf whole
     signed_.set(side);
     whole_of_ = std::move(whole);
     const bool can_be_read_again = events::can_be_read_again(path);
-    is_pipe_ = keeps(parts::kFunctions) && !can_be_read_again;
-    if (is_pipe_) details_.begin(path, side);
+    taken_ = kept_;
+    if (keeps(parts::kFunctions) && !can_be_read_again)
+        taken_ |= parts::kLines | parts::kInstructions;
     has_instructions_ = false;
     events::FileSummary read = events::read_events(path, *this, accept_, choice_);
     add_totals(read.totals);
@@ -119,21 +126,29 @@ void Profile::add_totals(Counts totals) {
 }
 
 void Profile::read_details(const Details& details) {
-    details_.choose(details);
+    taken_ = parts::kLines | (details.instructions ? parts::kInstructions : 0);
+    taken_ &= ~kept_;
+    if (taken_ == 0) return;
+    details_ = &details;
+    beside_ = nullptr;
+    // They have been sorted.
+    for (std::uint32_t i = 0; i < places_.size(); ++i) place_indices_[places_[i]] = i;
     for (const File& file : read_) {
         if (!file.can_be_read_again) continue;
-        details_.begin(file.path, file.side);
-        if (events::read_events(file.path, details_, events::Accept::kDifferences, choice_)
-                .totals != file.totals)
-            throw Error(fmt::format("{} was changed while it was being read", file.path));
+        path_ = file.path;
+        signed_.set(file.side);
+        if (events::read_events(path_, *this, events::Accept::kDifferences, choice_).totals !=
+            file.totals)
+            throw Error(fmt::format("{} was changed while it was being read", path_));
     }
-}
-
-void Profile::match_functions() {
-    details_.rename_files(by_source_.match());
+    details_ = nullptr;
+    add_up_rows();
 }
 
 void Profile::start(const events::Header& header) {
+    context_map_ = site_map_ = {0};
+    skips_ = false;
+    if (details_) return heads_.read_again(header);
     heads_.add(path_, header);
     if (paths_.empty()) {
         start_first(header);
@@ -148,7 +163,6 @@ void Profile::start(const events::Header& header) {
     if (beside_) beside_->start(header);
     if (keeps(parts::kSeries)) series_.add(path_, header.series);
     if (keeps(parts::kGroups)) groups_.begin_file(path_, header, std::exchange(whole_of_, {}));
-    context_map_ = site_map_ = {0};
 }
 
 void Profile::start_first(const events::Header& header) {
@@ -165,12 +179,12 @@ void Profile::start_first(const events::Header& header) {
     const std::vector<std::uint64_t> zero(header.events.size());
     totals_ = context_totals_ = zero;
     by_source_.set_columns(zero.size());
-    details_.set_columns(zero.size());
     counts_.set_columns(zero.size());
-    if (kept_ != parts::kFunctions) contexts_[0].row = counts_.append(zero);
+    contexts_[0].row = counts_.append(zero);
 }
 
 void Profile::turns_into_difference() {
+    if (details_) return;
     if (side_ == Side::kOld)
         throw Error(fmt::format("{} has negative counts; only profiles can be compared", path_));
     if (!paths_.empty())
@@ -197,11 +211,15 @@ std::size_t Profile::PlaceHash::operator()(const Place& place) const {
 }
 
 void Profile::location(const events::Location& location) {
-    if (keeps(parts::kFunctions)) by_source_.location(location, side_);
-    if (is_pipe_) details_.location(location);
+    skips_ = false;
+    if (details_) {
+        const std::uint32_t file = by_source_.file_id(location.file);
+        skips_ = file >= details_->files.size() || !details_->files[file];
+    }
+    if (takes(parts::kFunctions)) by_source_.location(location, side_);
     if (beside_) beside_->location(location);
-    if (keeps(parts::kGroups)) groups_.location(location);
-    if (!keeps(parts::kRows)) return;
+    if (takes(parts::kGroups)) groups_.location(location);
+    if (!takes(parts::kRows)) return;
     make_room();
     const Place place = {strings_.id(location.file), strings_.id(location.function_file),
                          strings_.id(location.function)};
@@ -213,12 +231,12 @@ void Profile::location(const events::Location& location) {
     next_instruction_ = instructions_.size();
 }
 
-void Profile::line(std::uint32_t line, Counts counts) {
-    if (keeps(parts::kFunctions)) by_source_.add(signed_(counts));
-    if (is_pipe_) details_.line(line, counts);
-    if (beside_) beside_->line(line, signed_(counts));
-    if (keeps(parts::kGroups)) groups_.line(line, counts);
-    if (!keeps(parts::kLines)) return;
+void Profile::line(std::uint32_t line, Counts unsigned_counts) {
+    const Counts counts = signed_(unsigned_counts);
+    if (takes(parts::kFunctions)) by_source_.add(counts);
+    if (beside_) beside_->line(line, counts);
+    if (takes(parts::kGroups)) groups_.line(line, counts);
+    if (!takes(parts::kLines)) return;
     if (!sites_may_follow()) make_room();
     check_location(lines_.size() - std::min(next_line_, lines_.size()));
     ++rows_since_;
@@ -226,18 +244,17 @@ void Profile::line(std::uint32_t line, Counts counts) {
 }
 
 void Profile::instruction(const events::Handler::Instruction& at, Counts counts) {
-    if (is_pipe_) details_.instruction(at, counts);
-    if (!keeps(parts::kInstructions)) return;
+    if (!takes(parts::kInstructions)) return;
     has_instructions_ = true;
     if (!sites_may_follow()) make_room();
     check_location(instructions_.size() - std::min(next_instruction_, instructions_.size()));
     ++rows_since_;
-    instructions_.push_back(
-        {place_, at.line, 0, heads_.object(at.object), at.address, counts_.append(counts)});
+    instructions_.push_back({place_, at.line, 0, heads_.object(at.object), at.address,
+                             counts_.append(signed_(counts))});
 }
 
 void Profile::call(const Call& call, Counts inclusive) {
-    if (!keeps(parts::kContexts)) return;
+    if (!takes(parts::kContexts)) return;
     make_room();
     ++rows_since_;
     const Place& caller = places_[place_];
@@ -259,7 +276,7 @@ void Profile::check_location(std::size_t rows) const {
 
 void Profile::values(const events::Handler::Instruction& at, const events::Hotlist& list) {
     if (beside_) beside_->values(at, list);
-    if (!keeps(parts::kValues)) return;
+    if (!takes(parts::kValues)) return;
     has_instructions_ = true;
     if (!sites_may_follow()) make_room();
     rows_since_ += 1 + list.values.size();
@@ -268,7 +285,7 @@ void Profile::values(const events::Handler::Instruction& at, const events::Hotli
 
 void Profile::site(const events::Site& site) {
     if (beside_) beside_->site(site);
-    if (!keeps(parts::kLines | parts::kInstructions)) return;
+    if (!takes(parts::kLines | parts::kInstructions)) return;
     make_room();
     ++rows_since_;
     const std::uint32_t parent = site_map_[site.parent];
@@ -288,28 +305,28 @@ void Profile::site(const events::Site& site) {
 
 void Profile::line_sites(std::uint32_t site, std::uint64_t count) {
     if (beside_) beside_->line_sites(site, count);
-    if (!keeps(parts::kLines)) return;
+    if (!takes(parts::kLines)) return;
     if (site == 0) next_line_ += count;  // as it is
     for (; site != 0 && count != 0; --count) lines_[next_line_++].site = site_map_[site];
 }
 
 void Profile::instruction_sites(std::uint32_t site, std::uint64_t count) {
-    if (!keeps(parts::kInstructions)) return;
+    if (!takes(parts::kInstructions)) return;
     if (site == 0) next_instruction_ += count;
     for (; site != 0 && count != 0; --count)
         instructions_[next_instruction_++].site = site_map_[site];
 }
 
 void Profile::group(const events::Group& group) {
-    if (keeps(parts::kGroups)) groups_.add(group);
+    if (takes(parts::kGroups)) groups_.add(group);
 }
 
 void Profile::counts_of(std::uint32_t group, std::uint32_t line, Counts counts) {
-    if (keeps(parts::kGroups)) groups_.add_part(group, line, counts);
+    if (takes(parts::kGroups)) groups_.add_part(group, line, counts);
 }
 
 void Profile::linkage(std::string_view function, std::string_view name) {
-    if (!keeps(parts::kLines)) return;
+    if (!takes(parts::kLines)) return;
     if (!sites_may_follow()) make_room();
     ++rows_since_;
     const Strings::Id added = strings_.id(name);
@@ -320,7 +337,7 @@ void Profile::linkage(std::string_view function, std::string_view name) {
 // Contexts come last, after all sites.
 void Profile::stack(const events::Stack& stack, Counts counts) {
     if (beside_) beside_->stack(stack, counts);
-    if (!keeps(parts::kContexts)) return;
+    if (!takes(parts::kContexts)) return;
     make_room();
     ++rows_since_;
     for (std::size_t i = 0; i < counts.size(); ++i) context_totals_[i] += counts[i];
@@ -450,8 +467,16 @@ void Profile::add_up_values() {
 void Profile::finish() {
     groups_.finish();
     series_.finish();
+    add_up_rows();
+}
+
+void Profile::add_up_rows() {
     sort_places();
     find_functions();
+    source_files_.clear();
+    if (keeps(parts::kFunctions))
+        for (const Place& place : places_)
+            source_files_.push_back(by_source_.file_id(text(place.file)));
     // One file rarely has two rows of one place, and then its rows need no second store.
     compact();
     add_up_sites();
@@ -519,6 +544,7 @@ void Profile::sort_places() {
 }
 
 void Profile::find_functions() {
+    functions_.clear();
     for (std::uint32_t i = 0; i < places_.size(); ++i) {
         const Place& place = places_[i];
         if (functions_.empty() || functions_.back().file != place.function_file ||
@@ -533,6 +559,7 @@ void Profile::index_rows() {
     if (has_sites()) place_lines_by_site_ = beginnings(lines_by_site_, places_.size());
     place_instructions_ = beginnings(instructions_, places_.size());
     place_values_ = beginnings(values_, places_.size());
+    functions_by_name_.clear();
     const auto lines_of = [&](std::uint32_t function) {
         return place_lines_[functions_[function].end_place] -
                place_lines_[functions_[function].first_place];
@@ -552,6 +579,49 @@ void Profile::index_rows() {
 }
 
 // --- Looking up
+
+namespace {
+
+// In ascending order, and those of one key added up.
+template <typename Row>
+std::vector<Row> sums_of(std::vector<Row> rows) {
+    std::sort(rows.begin(), rows.end(), comes_before<Row>);
+    std::vector<Row> sums;
+    for (Row& row : rows) {
+        if (!sums.empty() && key(sums.back()) == key(row))
+            add_counts(sums.back().counts, row.counts);
+        else
+            sums.push_back(std::move(row));
+    }
+    return sums;
+}
+
+}  // namespace
+
+std::vector<SourceLine> Profile::source_lines(std::uint32_t file) const {
+    std::vector<SourceLine> rows;
+    for (std::uint32_t place = 0; place < places_.size(); ++place) {
+        if (source_files_[place] != file) continue;
+        for (const Line& line : lines(place)) {
+            rows.push_back({line.line, std::vector<std::uint64_t>(counts_.columns())});
+            counts_.read(line.row, rows.back().counts);
+        }
+    }
+    return sums_of(std::move(rows));
+}
+
+std::vector<SourceInstruction> Profile::source_instructions(std::uint32_t file) const {
+    std::vector<SourceInstruction> rows;
+    for (std::uint32_t place = 0; place < places_.size(); ++place) {
+        if (source_files_[place] != file) continue;
+        for (const Instruction& at : instructions(place)) {
+            rows.push_back(
+                {at.line, at.object, at.address, std::vector<std::uint64_t>(counts_.columns())});
+            counts_.read(at.row, rows.back().counts);
+        }
+    }
+    return sums_of(std::move(rows));
+}
 
 std::span<const Profile::Line> Profile::lines(std::uint32_t place) const {
     return rows_of(lines_, place_lines_, place);

@@ -35,6 +35,25 @@ inline constexpr unsigned kSeries = 64;
 inline constexpr unsigned kRows = kLines | kInstructions | kValues | kContexts | kSeries;
 }  // namespace parts
 
+// A line of a source file, whatever functions it is of.
+struct SourceLine {
+    std::uint32_t line;
+    std::vector<std::uint64_t> counts;
+};
+
+// An instruction of a source line.
+struct SourceInstruction {
+    std::uint32_t line, object;
+    std::uint64_t address;
+    std::vector<std::uint64_t> counts;
+};
+
+// What of files is wanted beyond the counts of functions.
+struct Details {
+    std::vector<bool> files;  // source files, by index
+    bool instructions = false;
+};
+
 class Profile final : public events::Handler {
   public:
     // Files are refused if their counts take more than `most_bytes`, and as much again while they
@@ -124,9 +143,9 @@ class Profile final : public events::Handler {
         return groups_.add_whole_group(std::move(kind), std::move(name), parent);
     }
     // Of a difference, after the last file: see FunctionTable.
-    void match_functions();
-    // Reads the files again, with functions, for their lines and instructions. Throws Error also if
-    // one has changed since.
+    void match_functions() { by_source_.match(); }
+    // After finish(), with functions: reads the files again for lines and instructions of some
+    // source files, unless it keeps all. Throws Error also if one has changed since.
     void read_details(const Details& details);
     // After the last file: adds up and sorts what is kept besides functions.
     void finish();
@@ -150,7 +169,9 @@ class Profile final : public events::Handler {
     // --- Functions, and details of them.
 
     const FunctionTable& by_source() const { return by_source_; }
-    const DetailTable& details() const { return details_; }
+    // Of a source file, in ascending order. What is not kept, and no detail, is missing.
+    std::vector<SourceLine> source_lines(std::uint32_t file) const;
+    std::vector<SourceInstruction> source_instructions(std::uint32_t file) const;
 
     // --- After finish().
 
@@ -223,6 +244,9 @@ class Profile final : public events::Handler {
     void call(const Call& call, Counts inclusive) override;
 
     bool keeps(unsigned parts) const { return (kept_ & parts) != 0; }
+    // Of the location that is being read.
+    bool takes(unsigned parts) const { return !skips_ && (taken_ & parts) != 0; }
+    void add_up_rows();
     void start_first(const events::Header& header);
     void add_totals(Counts totals);
     std::vector<std::string> callers_of(std::uint64_t context) const;
@@ -270,7 +294,7 @@ class Profile final : public events::Handler {
     std::vector<std::uint64_t> totals_, context_totals_;
 
     FunctionTable by_source_{{}, {}};
-    DetailTable details_{by_source_, heads_};
+    std::vector<std::uint32_t> source_files_;  // by place, if there are functions
     struct File {
         std::string path;
         Side side;
@@ -278,7 +302,10 @@ class Profile final : public events::Handler {
         bool can_be_read_again;
     };
     std::vector<File> read_;
-    bool is_pipe_ = false;  // which cannot be read again: its details are all kept
+    const Details* details_ = nullptr;  // that files are read again for
+    // What is taken of a file: of one that cannot be read again, such as a pipe, all details too.
+    unsigned taken_ = 0;
+    bool skips_ = false;  // the location: it has no details that are wanted
     Groups groups_;
     Groups::WholeOf whole_of_;  // of the file being read
 
