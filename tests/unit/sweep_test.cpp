@@ -4,7 +4,6 @@
 #include "tools/sweep/local.h"
 #include "tools/sweep/options.h"
 #include "tools/sweep/plan.h"
-#include "tools/sweep/values.h"
 
 #include <doctest/doctest.h>
 #include <algorithm>

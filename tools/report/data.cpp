@@ -5,7 +5,6 @@
 #include "tools/output/formats.h"
 #include "tools/profile/stack_tree.h"
 #include "tools/report/assembly.h"
-#include "tools/report/columns.h"
 #include "tools/report/functions.h"
 #include "tools/report/sources.h"
 

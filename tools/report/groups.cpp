@@ -1,7 +1,7 @@
 #include "tools/report/data.h"
 
 #include "tools/profile/profile_files.h"
-#include "tools/report/columns.h"
+#include "tools/report/functions.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -7,6 +7,8 @@
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <charconv>
+#include <optional>
 
 namespace assay::sweep {
 namespace {
@@ -137,6 +139,225 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     }
     take_runs({argv + 1, argv + argc}, options);
     return std::move(options);
+}
+
+namespace {
+
+constexpr std::string_view kRange = "..";
+
+// The K, M or G behind a number; 1 if there is none, 0 if it is something else.
+std::uint64_t factor_of(std::string_view unit, std::uint64_t kilo) {
+    if (unit.empty()) return 1;
+    if (unit == "k" || unit == "K") return kilo;
+    if (unit == "M") return kilo * kilo;
+    if (unit == "G") return kilo * kilo * kilo;
+    return 0;
+}
+
+struct Number {
+    std::uint64_t value = 0;
+    bool has_unit = false;
+};
+
+std::optional<Number> parse_number(std::string_view text, std::uint64_t kilo) {
+    Number number;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number.value);
+    const std::string_view unit(stop, static_cast<std::size_t>(end - stop));
+    const std::uint64_t factor = factor_of(unit, kilo);
+    if (error != std::errc() || factor == 0 || number.value > UINT64_MAX / factor)
+        return std::nullopt;
+    number.value *= factor;
+    number.has_unit = !unit.empty();
+    return number;
+}
+
+// With the largest unit that keeps it whole.
+std::string number_text(std::uint64_t value, bool with_unit, std::uint64_t kilo) {
+    constexpr std::string_view kUnits = "KMG";
+    if (!with_unit || value == 0) return std::to_string(value);
+    std::size_t units = 0;
+    while (units < kUnits.size() && value % kilo == 0) {
+        value /= kilo;
+        ++units;
+    }
+    std::string text = std::to_string(value);
+    if (units > 0) text += units == 1 && kilo == 1000 ? 'k' : kUnits[units - 1];
+    return text;
+}
+
+// --- Lists
+
+// Separators are commas and semicolons; blanks and semicolons where a value has commas itself. One
+// behind a backslash is a part of the value.
+std::vector<std::string> items_of(const ValueForm& form, std::string_view text) {
+    const std::string_view separators = form.has_commas() ? "; \t" : ";,";
+    std::vector<std::string> items(1);
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '\\' && i + 1 < text.size() &&
+            separators.find(text[i + 1]) != std::string_view::npos)
+            items.back() += text[++i];
+        else if (separators.find(text[i]) == std::string_view::npos)
+            items.back() += text[i];
+        else
+            items.emplace_back();
+    }
+    // Blanks around a semicolon are no values between them.
+    if (form.has_commas()) std::erase(items, "");
+    if (items.empty() || std::find(items.begin(), items.end(), "") != items.end())
+        throw Error(fmt::format("{}={}: a value is empty; give {}", form.option, text,
+                                form.has_commas() ? "values separated by blanks or semicolons"
+                                                  : "values separated by commas"));
+    return items;
+}
+
+// --- Ranges
+
+// A range of numbers from one to another, as 16K,8,64..128K,8,64, and not a path, as ../machine.
+bool is_range(std::string_view item) {
+    const std::size_t dots = item.find(kRange);
+    if (dots == std::string_view::npos || dots == 0) return false;
+    const std::string_view from = item.substr(0, dots);
+    return from.find_first_not_of("0123456789kKMG,") == std::string_view::npos &&
+           from.front() >= '0' && from.front() <= '9';
+}
+
+class Range {
+  public:
+    Range(const ValueForm& form, std::string_view item) : form_(form), item_(item) {
+        const std::size_t dots = item.find(kRange);
+        std::string_view to = item.substr(dots + kRange.size());
+        if (const std::size_t plus = to.find('+'); plus != std::string_view::npos) {
+            const std::optional<Number> step = parse_number(to.substr(plus + 1), form.kilo);
+            if (!step || step->value == 0)
+                fail(fmt::format("\"{}\" is no number to add", to.substr(plus + 1)));
+            step_ = step->value;
+            to = to.substr(0, plus);
+        }
+        from_texts_ = split(item.substr(0, dots), ',');
+        from_ = numbers(from_texts_);
+        to_ = numbers(split(to, ','));
+        if (from_.size() != to_.size()) fail("both ends must have as many numbers");
+        for (std::size_t i = 0; i < from_.size(); ++i)
+            if (from_[i].value != to_[i].value) varying_.push_back(i);
+        if (varying_.empty()) fail("both ends are the same");
+    }
+
+    std::vector<std::string> values() const {
+        const std::size_t steps = step_ == 0 ? doublings() : additions();
+        std::vector<std::string> values;
+        for (std::size_t step = 0; step <= steps; ++step) values.push_back(value(step));
+        return values;
+    }
+
+  private:
+    [[noreturn]] void fail(std::string_view why) const {
+        throw Error(fmt::format(
+            "{}: {}: {}; a range is FROM..TO, whose numbers double from one value to the next, or "
+            "FROM..TO+STEP, and else list the values",
+            form_.option, item_, why));
+    }
+
+    std::vector<Number> numbers(const std::vector<std::string>& texts) const {
+        std::vector<Number> numbers;
+        for (const std::string& text : texts) {
+            const std::optional<Number> number = parse_number(text, form_.kilo);
+            if (!number) fail(fmt::format("\"{}\" is no number", text));
+            numbers.push_back(*number);
+        }
+        return numbers;
+    }
+
+    // All that vary go from one end to the other in as many steps.
+    std::size_t doublings() const {
+        std::optional<std::size_t> steps;
+        for (const std::size_t i : varying_) {
+            std::size_t own = 0;
+            std::uint64_t value = from_[i].value;
+            while (value != 0 && value < to_[i].value && value <= UINT64_MAX / 2) {
+                value *= 2;
+                ++own;
+            }
+            if (value != to_[i].value)
+                fail(
+                    fmt::format("{} does not become {} by doubling", text(from_, i), text(to_, i)));
+            if (steps && *steps != own)
+                fail(fmt::format("{} becomes {} in another number of steps than the one before it",
+                                 text(from_, i), text(to_, i)));
+            steps = own;
+        }
+        return *steps;
+    }
+
+    std::size_t additions() const {
+        if (varying_.size() != 1) fail("with a step, only one number can vary");
+        const std::uint64_t from = from_[varying_[0]].value, to = to_[varying_[0]].value;
+        if (from > to) fail("the second end is below the first");
+        if ((to - from) % step_ != 0)
+            fail(fmt::format("steps of {} do not lead from {} to {}", step_,
+                             text(from_, varying_[0]), text(to_, varying_[0])));
+        if ((to - from) / step_ >= kMostValues)
+            fail(fmt::format("that is more than {} values", kMostValues));
+        return static_cast<std::size_t>((to - from) / step_);
+    }
+
+    std::string text(const std::vector<Number>& end, std::size_t i) const {
+        return number_text(end[i].value, end[i].has_unit, form_.kilo);
+    }
+
+    std::string value(std::size_t step) const {
+        std::vector<std::string> fields = from_texts_;
+        for (const std::size_t i : varying_) {
+            const std::uint64_t number =
+                step_ == 0 ? from_[i].value << step : from_[i].value + step * step_;
+            fields[i] = number_text(number, from_[i].has_unit || to_[i].has_unit, form_.kilo);
+        }
+        return join(fields, ",");
+    }
+
+    const ValueForm& form_;
+    const std::string item_;
+    std::uint64_t step_ = 0;  // 0: they double
+    std::vector<std::string> from_texts_;
+    std::vector<Number> from_, to_;
+    std::vector<std::size_t> varying_;  // fields
+};
+
+}  // namespace
+
+std::vector<std::string> listed_values(const ValueForm& form, std::span<const std::string> given) {
+    std::vector<std::string> values;
+    for (const std::string& text : given) {
+        for (const std::string& item : items_of(form, text)) {
+            const std::vector<std::string> added =
+                is_range(item) ? Range(form, item).values() : std::vector{item};
+            for (const std::string& value : added)
+                if (std::find(values.begin(), values.end(), value) == values.end())
+                    values.push_back(value);
+            if (values.size() > kMostValues)
+                throw Error(fmt::format("{}: more than {} values", form.option, kMostValues));
+        }
+    }
+    return values;
+}
+
+std::vector<std::uint64_t> sizes_of(const ValueForm& form, std::span<const std::string> values) {
+    std::vector<std::vector<std::string>> fields;
+    for (const std::string& value : values) fields.push_back(split(value, ','));
+    const auto same_size = [&](const auto& each) { return each.size() == fields.front().size(); };
+    if (fields.empty() || !std::all_of(fields.begin(), fields.end(), same_size)) return {};
+    for (std::size_t i = 0; i < fields.front().size(); ++i) {
+        const auto is_first = [&](const auto& each) { return each[i] == fields.front()[i]; };
+        if (fields.size() > 1 && std::all_of(fields.begin(), fields.end(), is_first)) continue;
+        std::vector<std::uint64_t> sizes;
+        for (const auto& each : fields) {
+            const std::optional<Number> number = parse_number(each[i], form.kilo);
+            if (!number || number->value == 0) return {};
+            sizes.push_back(number->value);
+        }
+        return sizes;
+    }
+    return {};
 }
 
 }  // namespace assay::sweep

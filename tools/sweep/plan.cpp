@@ -7,7 +7,7 @@
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/support/text.h"
-#include "tools/sweep/values.h"
+#include "tools/sweep/options.h"
 
 #include <fmt/core.h>
 #include <unistd.h>
