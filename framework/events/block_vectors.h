@@ -1,13 +1,14 @@
-// Reads basic block vectors: the files that exp-bbv and assay's bbv write for SimPoint.
+// Reads basic block vectors: the files that exp-bbv and assay's bbv profiler write for SimPoint.
 //
 //     file    = { vector | comment }
 //     vector  = "T" { BLANK } pair { { BLANK } pair } newline
 //     pair    = ":" BLOCK ":" COUNT
 //     comment = "" | "#" TEXT
 //
-// BLOCK is from 1 on, COUNT a whole number; a line of a vector is an interval. SimPoint 3.2 passes
-// over lines that do not begin with T; here, what is neither a vector nor a comment is an error,
-// and so is a vector that is cut short, because a wrong file would give wrong phases silently.
+// BLOCK is 1 or more, COUNT is a whole number. A line with a vector is one interval. SimPoint 3.2
+// ignores lines that do not begin with T. This parser reports an error for any line that is neither
+// a vector nor a comment, and for a vector that is cut short, because a wrong file would silently
+// give wrong phases.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +20,17 @@ namespace assay::events {
 
 class BlockVectorParser {
   public:
-    // What is called for each pair of a vector, in the order of the file, and behind each vector.
+    // pair() is called for each pair of a vector in the order of the file, end() after each vector.
     struct Handler {
         std::function<void(std::uint32_t block, std::uint64_t count)> pair;
         std::function<void()> end;
     };
 
-    // The path is for messages.
+    // `path` appears in messages.
     BlockVectorParser(std::string path, Handler handler)
         : path_(std::move(path)), handler_(std::move(handler)) {}
 
-    // The next bytes of the file, cut anywhere. Throws Error, with file and line.
+    // Takes the next bytes of the file, cut anywhere. Throws Error with file and line.
     void feed(std::string_view block);
     void finish();
 

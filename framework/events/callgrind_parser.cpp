@@ -31,7 +31,7 @@ bool begins_costs(char c) {
     return (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '*';
 }
 
-// `Ir + 10 L1m` as formulas are written here: 10 * L1m.
+// Turns `Ir + 10 L1m` into a formula of events files: Ir + 10 * L1m.
 std::string with_products(std::string_view text) {
     std::string out;
     bool after_number = false;
@@ -47,7 +47,7 @@ std::string with_products(std::string_view text) {
     return out;
 }
 
-// Functions of one name in files that are unknown are told apart by their objects.
+// Functions with the same name and an unknown file are told apart by their objects.
 std::string file_or_object(const std::string& file, const std::string& object) {
     const bool is_known = file != kUnknown || object.empty() || object == kUnknown;
     return is_known ? file : "[" + object + "]";
@@ -101,7 +101,7 @@ void CallgrindParser::parse_line(std::string_view line) {
 void CallgrindParser::parse_header_line(std::string_view key, std::string_view text) {
     if (key == "version") {
         if (parse_number(text) > 1)
-            fail("a Callgrind format of a later version than 1 is not known", text);
+            fail("this release reads only version 1 of Callgrind's format", text);
     } else if (key == "cmd") {
         if (header_.command.empty()) header_.command = text;
     } else if (key == "creator") {
@@ -123,8 +123,8 @@ void CallgrindParser::parse_header_line(std::string_view key, std::string_view t
     } else if (key == "totals") {
         parse_totals(text);
     }
-    // The others say nothing about costs: part, thread, summary (of which
-    // callgrind_annotate says that it may differ from the sum), and those of other writers.
+    // The other keys say nothing about costs: part, thread, summary (which may differ from the sum,
+    // as callgrind_annotate notes), and keys of other programs.
 }
 
 // NAME [= FORMULA] [: LONG NAME]
@@ -160,7 +160,7 @@ void CallgrindParser::parse_events(std::string_view text) {
     const auto same = [](const Event& a, const Event& b) { return a.name == b.name; };
     if (has_events_ && !std::equal(events.begin(), events.end(), header_.events.begin(),
                                    header_.events.end(), same))
-        fail("the events of this part are not those of the first", events.front().name);
+        fail("the events of this part differ from those of the first", events.front().name);
     if (has_events_) return;
     header_.events = std::move(events);
     has_events_ = true;
@@ -179,10 +179,10 @@ void CallgrindParser::parse_positions(std::string_view text) {
         else
             fail("expected 'instr', 'line' or 'instr line'", word);
     }
-    if (!has_lines_ && !has_instructions_) fail("the positions: line names none", "");
+    if (!has_lines_ && !has_instructions_) fail("the positions: line names no position", "");
 }
 
-// Parts have totals of their own.
+// Each part has its own totals.
 void CallgrindParser::parse_totals(std::string_view text) {
     start_body();
     behind_totals_ = true;
@@ -231,7 +231,7 @@ std::string_view CallgrindParser::parse_name(NameKind kind, std::string_view tex
     std::uint64_t number = 0;
     const char* const end = text.data() + std::min(close, text.size());
     const auto [rest, error] = std::from_chars(text.data() + 1, end, number);
-    // A function may be called `(below main)`.
+    // A function name may begin with a parenthesis: `(below main)`.
     if (close == std::string_view::npos || error != std::errc() || rest != end) return text;
     const std::string_view name = skip_blanks(text.substr(close + 1));
     auto& names = names_[kind].by_number;
@@ -243,7 +243,7 @@ std::string_view CallgrindParser::parse_name(NameKind kind, std::string_view tex
         return names[number] = name;
     }
     const auto found = names.find(number);
-    if (found == names.end()) fail("no name has been given this number", text);
+    if (found == names.end()) fail("this number stands for no name yet", text);
     return found->second;
 }
 
@@ -306,7 +306,7 @@ void CallgrindParser::parse_counts(std::string_view text) {
     std::fill(counts_.begin() + static_cast<std::ptrdiff_t>(count), counts_.end(), 0);
 }
 
-// Two's complement, if it is negative.
+// A negative cost is returned in two's complement.
 std::uint64_t CallgrindParser::parse_cost(std::string_view word) {
     const bool is_negative = word.starts_with('-');
     if (is_negative) turn_into_difference(word);
@@ -319,7 +319,7 @@ std::uint64_t CallgrindParser::parse_cost(std::string_view word) {
 void CallgrindParser::turn_into_difference(std::string_view cost) {
     if (header_.difference) return;
     if (accept_ == Accept::kProfiles)
-        fail("negative cost: only annotate, by function and source, shows such", cost);
+        fail("negative cost: only annotate, by function and source, reads differences", cost);
     const auto is_too_large = [](std::uint64_t value) { return value >> 63 != 0; };
     for (const auto& counts : {counts_, totals_, stated_totals_.value_or(totals_)})
         if (std::any_of(counts.begin(), counts.end(), is_too_large))
@@ -328,7 +328,7 @@ void CallgrindParser::turn_into_difference(std::string_view cost) {
     handler_.turns_into_difference();
 }
 
-// Adds the cost of this line.
+// Adds the cost that this line has for `event`.
 void CallgrindParser::add_cost(std::uint64_t& total, std::size_t event) const {
     bool overflow = false;
     if (header_.difference) {
@@ -344,7 +344,7 @@ void CallgrindParser::add_cost(std::uint64_t& total, std::size_t event) const {
              std::to_string(counts_[event]));
 }
 
-// Decimal, or hexadecimal behind 0x.
+// Decimal, or hexadecimal after 0x.
 std::uint64_t CallgrindParser::parse_number(std::string_view text) {
     const bool hexadecimal = text.starts_with("0x");
     const std::string_view digits = text.substr(hexadecimal ? 2 : 0);
@@ -359,7 +359,7 @@ std::uint64_t CallgrindParser::parse_number(std::string_view text) {
 void CallgrindParser::start_body() {
     if (std::exchange(in_body_, true)) return;
     if (!has_events_) fail("expected the events: line first", "");
-    // A formula over events that this file does not have, such as those of other options.
+    // Remove formulas that use events this file does not have, such as events of other options.
     std::erase_if(header_.derived, [this](const Derived& derived) {
         try {
             (void)Formula(derived.formula, header_.events);
@@ -390,7 +390,7 @@ void CallgrindParser::pass_self() {
 
 void CallgrindParser::pass_call() {
     pass_location();
-    // Where no file or object of the function called is given, it is the caller's.
+    // Without a file or object of its own, the called function belongs to the caller's.
     const std::string callee_file =
         file_or_object(callee_file_.empty() ? file_ : callee_file_,
                        callee_object_.empty() ? object_ : callee_object_);
@@ -400,7 +400,7 @@ void CallgrindParser::pass_call() {
     callee_.clear();
 }
 
-// Without line numbers a file is all unknown line.
+// A file without line numbers gets line 0, the unknown line, everywhere.
 std::uint32_t CallgrindParser::line_number(std::uint64_t line) {
     if (line > std::numeric_limits<std::uint32_t>::max())
         fail("line number beyond 32 bits", std::to_string(line));

@@ -1,10 +1,10 @@
 // Parses a Callgrind profile (Valgrind's manual, "Callgrind Format Specification", version 1) and
-// passes it on as the parser of events files does: self costs as lines, costs of instructions
-// where the file has them, and calls. Jumps are checked and left out. Code whose file is unknown is
-// in "[OBJECT]". Negative costs, which other writers have, make the profile a difference. Without
-// input of its own.
+// passes it to a Handler as the parser of events files does: self costs as lines, calls as calls,
+// and costs of instructions if the file has them. Jumps are checked and ignored. Code of an unknown
+// file gets the file name "[OBJECT]". Negative costs, which other programs write, make the profile
+// a difference. The caller reads the file.
 //
-// Memory use is bounded by the names in the file, of which kMostNameBytes are accepted.
+// Memory use is bounded by the names in the file: at most kMostNameBytes.
 #pragma once
 
 #include "framework/events/parser.h"
@@ -24,12 +24,12 @@ class CallgrindParser {
   public:
     static constexpr std::size_t kMostNameBytes = std::size_t{1} << 28;
 
-    // The path is for messages: every function throws Error("PATH:LINE: reason (value)").
+    // `path` appears in messages: every function throws Error("PATH:LINE: reason (value)").
     CallgrindParser(std::string path, Handler& handler, Accept accept = Accept::kProfiles);
 
     void feed(std::string_view block);
-    // The file has ended. Throws if that is too early, or if the totals that it states are not
-    // those that it contains.
+    // The file has ended. Throws Error if it ended too early, or if the totals that it states
+    // differ from the sums of its counts.
     void finish();
 
     const Header& header() const { return header_; }
@@ -37,13 +37,13 @@ class CallgrindParser {
 
   private:
     enum NameKind : std::uint8_t { kObject, kFile, kFunction };
-    // What the next line of costs belongs to.
+    // The owner of the next line of costs.
     enum class Costs : std::uint8_t { kSelf, kCall, kJump };
-    // Numbers of an instruction and of a line, each relative to that of the last line of costs.
+    // Both are relative to the last line of costs.
     struct Positions {
         std::uint64_t instruction = 0, line = 0;
     };
-    // Names seen, and which of them a number in parentheses stands for.
+    // The names of one kind, and the number in parentheses that stands for each.
     struct Names {
         std::unordered_map<std::uint64_t, std::string> by_number;
     };
@@ -83,7 +83,7 @@ class CallgrindParser {
     Header header_;
     bool has_instructions_ = false, has_lines_ = true, in_body_ = false, has_events_ = false;
     bool has_function_ = false, location_changed_ = false;
-    // Callgrind itself ends each part with its totals; others that write its format need not.
+    // Callgrind ends each part with its totals. Other programs that write the format may omit them.
     bool is_callgrinds_ = false, behind_totals_ = false;
     std::array<Names, 3> names_;
     std::size_t name_bytes_ = 0;

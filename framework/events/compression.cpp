@@ -129,7 +129,7 @@ class ZstdDecompressor final : public Codec {
             if (ZSTD_isError(left_))
                 throw Error(path_ + ": damaged zstd data (" + ZSTD_getErrorName(left_) + ")");
             consumer({buffer_.data(), out.pos});
-            // Zero ends a frame: all of it has been written, however full the buffer is.
+            // Zero ends a frame: zstd has written all of it, even if the buffer is full.
             full = left_ != 0 && out.pos == out.size;
         }
     }
@@ -141,7 +141,7 @@ class ZstdDecompressor final : public Codec {
   private:
     std::string path_;
     std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context_;
-    std::size_t left_ = 1;  // what zstd still expects; 0 at the end of a frame
+    std::size_t left_ = 1;  // bytes that zstd still expects; 0 at the end of a frame
     Buffer buffer_;
 };
 

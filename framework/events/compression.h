@@ -14,15 +14,15 @@ class Codec {
   public:
     virtual ~Codec() = default;
     virtual void transform(std::string_view input, const Consumer& consumer) = 0;
-    // The input has ended. A decompressor throws Error if it ended too early.
+    // Ends the input. A decompressor throws Error if the input is cut short.
     virtual void finish(const Consumer& consumer) = 0;
 };
 
-// By the ending of the name: .gz, .zst; null for any other.
+// Chooses by the end of the name: .gz or .zst. Null for any other name.
 std::unique_ptr<Codec> make_compressor(const std::string& path);
 
-// By the first bytes of the content; null if they are neither gzip's nor zstd's. The path is for
-// messages.
+// Chooses by the first bytes of the content. Null if they belong to neither gzip nor zstd. `path`
+// appears in messages.
 std::unique_ptr<Codec> make_decompressor(std::string_view first_bytes, const std::string& path);
 
 }  // namespace assay::events

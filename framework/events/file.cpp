@@ -23,23 +23,24 @@ std::string reason(int error) {
     return std::system_category().message(error);
 }
 
-// Of a file that is open, and not only there.
+// True for names that stand for an open file, such as /dev/fd/1.
 bool is_name_of_open_file(const std::string& path) {
     for (const std::string_view open_files : {"/dev/fd/", "/dev/std", "/proc/"})
         if (path.starts_with(open_files)) return true;
     return false;
 }
 
-// Devices and pipes are written in place. So is whatever /dev/stdout or /proc/self/fd/1 leads to,
-// even a regular file: somebody else has it open and would not see its replacement. Files in
-// /dev/shm are files like others.
+// Devices and pipes are written in place. The same holds for the target of /dev/stdout or
+// /proc/self/fd/1, even a regular file: another program has it open and would not see a
+// replacement. Files in /dev/shm are replaced like others.
 bool is_written_in_place(const std::string& path) {
     if (is_name_of_open_file(path)) return true;
     struct stat status;
     return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
 }
 
-// Who prints to it, too, shall go on behind what is written: not if it were opened by its name.
+// Such a file is not opened by its name: later prints to standard output must continue after the
+// text that is written here.
 bool is_standard_output(const std::string& path) {
     return path == "-" || path == "/dev/stdout";
 }
@@ -48,7 +49,7 @@ int duplicate(int descriptor) {
     return fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
 }
 
-// The temporary files of this process, for a signal handler; null is a free place. No command
+// The temporary files of this process, for a signal handler. Null marks a free entry. No command
 // writes more files at a time.
 std::array<std::atomic<const char*>, 4> incomplete_files;
 static_assert(std::atomic<const char*>::is_always_lock_free);
@@ -61,7 +62,8 @@ void exchange_incomplete_file(const char* old_name, const char* new_name) {
 
 constexpr std::array kSignals{SIGHUP, SIGINT, SIGTERM};
 
-// Until its name is among the incomplete files, nobody would remove a file that has been made.
+// Holds signals back until the name of a new file is among the incomplete files: a signal in
+// between would leave the file.
 class SignalsHeld {
   public:
     SignalsHeld() {
@@ -81,10 +83,11 @@ class SignalsHeld {
 void remove_incomplete_files(int signal) {
     for (const std::atomic<const char*>& place : incomplete_files)
         if (const char* const name = place) unlink(name);
-    raise(signal);  // comes when this handler, which is no more installed, returns
+    raise(signal);  // the default action is restored, and runs when this handler returns
 }
 
-// Why a new file cannot be made in the folder of `path`, as an errno value; 0 if it can.
+// The errno value with which making a file in the folder of `path` would fail; 0 if it would
+// succeed.
 int obstacle_of_making(const std::string& path) {
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
     return access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0 ? 0 : errno;
@@ -99,7 +102,7 @@ int obstacle_in_place(const std::string& path) {
     return errno == ENOENT ? obstacle_of_making(behind_links(path)) : errno;
 }
 
-// Both the file that is there and its folder have to be writable.
+// Both the existing file and its folder must be writable.
 int obstacle(const std::string& path) {
     if (is_standard_output(path)) return 0;
     const int in_place = obstacle_in_place(path);
@@ -111,24 +114,24 @@ void check_no_obstacle(int error, const std::string& path) {
     if (error != 0) throw Error("cannot write " + path + ": " + reason(error));
 }
 
-// The path, and what the links lead to that it names, one after the other.
+// The path, followed by the target of each link on the way.
 std::vector<std::filesystem::path> way_behind_links(const std::string& link) {
-    constexpr std::size_t kMostLinks = 40;  // as open(2) follows
+    constexpr std::size_t kMostLinks = 40;  // as many as open(2) follows
     std::vector<std::filesystem::path> way{link};
     std::error_code error;
     while (way.size() <= kMostLinks && std::filesystem::is_symlink(way.back(), error)) {
         const std::filesystem::path target = std::filesystem::read_symlink(way.back(), error);
         if (error) break;
-        // Which replaces the folder if it is absolute.
+        // An absolute target replaces the folder.
         way.push_back(way.back().parent_path() / target);
     }
     return way;
 }
 
-// In a folder that everybody may write to, as /tmp is, another user may have put a link there, or a
-// pipe, for somebody else to write to. The kernel has this rule, too (may_follow_link() and
-// may_create_in_sticky() in fs/namei.c), for links that it follows itself, and if sysctl
-// fs.protected_symlinks says so.
+// In a folder that everybody may write, such as /tmp, another user may have put a link or a pipe
+// where somebody else is going to write. The kernel applies the same rule to links that it follows
+// itself, if sysctl fs.protected_symlinks is set (may_follow_link() and may_create_in_sticky() in
+// fs/namei.c).
 bool may_be_a_trap(const std::filesystem::path& path) {
     struct stat status, folder;
     const std::filesystem::path parent = path.parent_path();
@@ -148,22 +151,22 @@ void check_no_trap(const std::string& path) {
                         "another output file");
 }
 
-// What replaces a file has its permissions, and is its owner's and its group's where the system
-// allows that.
+// Gives a new file the permissions of the file that it replaces, and its owner and group if the
+// system allows that.
 void keep_permissions(int descriptor, const struct stat& replaced) {
     constexpr mode_t kPermissions = S_IRWXU | S_IRWXG | S_IRWXO;
     constexpr unsigned kBitsOfAGroup = 3;
     mode_t mode = replaced.st_mode & kPermissions;
     if (fchown(descriptor, replaced.st_uid, replaced.st_gid) != 0 &&
         fchown(descriptor, static_cast<uid_t>(-1), replaced.st_gid) != 0) {
-        // They would be another group's.
+        // The file belongs to another group now: its members get the rights of others.
         const mode_t others = mode & S_IRWXO;
         mode = (mode & ~static_cast<mode_t>(S_IRWXG)) | others << kBitsOfAGroup;
     }
     fchmod(descriptor, mode);
 }
 
-// What a consumer throws to end reading; never leaves this file.
+// A consumer throws it to stop reading. It never leaves this file.
 struct Enough {};
 
 }  // namespace
@@ -193,7 +196,7 @@ OutputFile::OutputFile(const std::string& path)
         target_ = behind_links(path_);
         std::error_code error;
         if (std::filesystem::is_symlink(target_, error)) fail(ELOOP);
-        // A file that was made read-only shall not be replaced either.
+        // Do not replace a file that was made read-only.
         if (access(target_.c_str(), F_OK) == 0 && access(target_.c_str(), W_OK) != 0) fail(errno);
         open_temporary();
     }
@@ -211,7 +214,7 @@ void OutputFile::open_temporary() {
     const SignalsHeld held;
     struct stat replaced;
     const bool replaces = stat(target_.c_str(), &replaced) == 0;
-    // Others shall not have it open before its permissions are right.
+    // Nobody else may open the file before its permissions are right.
     const mode_t mode = replaces ? S_IRUSR | S_IWUSR : 0666;
     const std::string stem = target_ + "." + std::to_string(getpid()) + ".";
     for (int attempt = 0; descriptor_ < 0; ++attempt) {
@@ -252,7 +255,7 @@ void OutputFile::write_bytes(std::string_view bytes) {
 void OutputFile::close_file() {
     const int descriptor = descriptor_;
     descriptor_ = -1;
-    // Network file systems and quotas report a failed write here. After EINTR Linux has closed
+    // Network file systems and quotas report failed writes at close. After EINTR, Linux has closed
     // the descriptor (close(2)).
     if (close(descriptor) != 0 && errno != EINTR) fail(errno);
 }
@@ -265,7 +268,7 @@ void OutputFile::fail(int error) const {
 void remove_incomplete_files_on_signals() {
     for (const int signal : kSignals) {
         struct sigaction action;
-        // One that is ignored stays so, for nohup(1).
+        // nohup(1) relies on ignored signals staying ignored.
         if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
         action = {};
         action.sa_handler = remove_incomplete_files;

@@ -12,7 +12,7 @@ namespace assay::events {
 
 namespace {
 
-// Deeper nesting is no formula that a person wrote, and would use up the stack.
+// Nobody writes formulas that are nested more deeply, and they would use up the stack.
 constexpr int kMaxDepth = 100;
 
 bool is_letter(char c) {
@@ -24,7 +24,8 @@ bool is_name(char c) {
 
 }  // namespace
 
-// Recursive descent; each function consumes what it names and appends its postfix steps.
+// Recursive descent. Each function consumes the construct in its name and appends the steps in
+// postfix order.
 class FormulaParser {
   public:
     FormulaParser(std::string_view text, std::span<const Event> events, Formula& formula)
@@ -39,7 +40,7 @@ class FormulaParser {
   private:
     using Kind = Formula::Kind;
 
-    // The next character that is not blank; 0 at the end, where there may be one as well.
+    // The next character that is not blank. 0 at the end; the text may contain a 0 as well.
     char next() {
         rest_ = skip_blanks(rest_);
         return rest_.empty() ? '\0' : rest_.front();

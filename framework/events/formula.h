@@ -1,7 +1,7 @@
 // The formula of a derived figure: event names, numbers, + - * / and parentheses, evaluated over
-// event totals. Multiplication and division bind tighter; operators of the same rank go from left
-// to right. A name reaches as far as it still names an event, so `a-b` is the event a-b if there
-// is one, else a minus b.
+// event totals. Multiplication and division bind tighter. Operators of the same rank are evaluated
+// from left to right. A name is as long as possible: `a-b` is the event a-b if there is one,
+// otherwise a minus b.
 #pragma once
 
 #include "framework/events/header.h"
@@ -16,10 +16,10 @@ namespace assay::events {
 
 class Formula {
   public:
-    // Throws Error with the offending part. Names are those of `events`.
+    // Names are those of `events`. Throws Error with the part that is wrong.
     Formula(std::string_view text, std::span<const Event> events);
 
-    // No value where something is divided by zero. `totals` is in the order of the events.
+    // No value if the formula divides by zero. `totals` is in the order of the events.
     std::optional<double> value(std::span<const std::uint64_t> totals) const;
 
   private:
@@ -41,7 +41,7 @@ class Formula {
     std::vector<Step> steps_;  // in postfix order
 };
 
-// True if the formula needs no other events.
+// True if the formula uses only events of `events`.
 bool is_computable(std::string_view text, std::span<const Event> events);
 
 }  // namespace assay::events

@@ -22,8 +22,9 @@ void check_same_events(const Header& header, const std::string& path, const Head
     const auto same_name = [](const Event& a, const Event& b) { return a.name == b.name; };
     if (!std::equal(header.events.begin(), header.events.end(), first.events.begin(),
                     first.events.end(), same_name))
-        throw Error("the events of " + path + " (" + event_list(header) + ") are not those of " +
-                    first_path + " (" + event_list(first) + "); " + std::string(remedy));
+        throw Error("the events of " + path + " (" + event_list(header) +
+                    ") differ from those of " + first_path + " (" + event_list(first) + "); " +
+                    std::string(remedy));
 }
 
 }  // namespace assay::events

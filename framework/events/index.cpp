@@ -63,7 +63,7 @@ std::string program_of(const std::string& command) {
     return word.substr(word.rfind('/') + 1);
 }
 
-// A line for each profile, for those who look into it.
+// Each profile has its own line, so that people can read the file.
 void write_index(const std::string& path, const Index& index) {
     const fs::path folder = fs::absolute(path).lexically_normal().parent_path();
     OutputFile file(path);

@@ -1,4 +1,4 @@
-// The profiles of one run, which a file names: docs/reference/events-file.md.
+// The index file of a run, which names its profiles: docs/reference/events-file.md.
 #pragma once
 
 #include <cstddef>
@@ -8,20 +8,21 @@
 
 namespace assay::events {
 
-// A profile of one process image, which ends with the process or where it executes another program.
+// The profile of one process image. An image ends with its process, or when the process executes
+// another program.
 struct IndexedProfile {
-    std::string file;  // the events file; "" if there is none
+    std::string file;  // the events file, or ""
     int pid = 0;
-    unsigned image = 1;         // within the process
-    std::string command, rank;  // rank: among the processes of MPI; "" if it is none of them
-    std::string incomplete;     // why the counts are not those of a whole run
+    unsigned image = 1;                 // within the process
+    std::string command, rank;          // rank: among the processes of MPI, or ""
+    std::string incomplete;             // why the counts do not cover a whole run
     std::vector<std::uint64_t> counts;  // in total, one per event of the index
-    // That of the image by which the process was started, in the same list, before this one.
+    // Index of the image that started this process. It precedes this one in the same list.
     static constexpr std::size_t kNone = SIZE_MAX;
     std::size_t parent = kNone;
 };
 
-// Without folders, and without the arguments.
+// The program's name without folders and arguments.
 std::string program_of(const std::string& command);
 
 struct Index {
@@ -30,12 +31,12 @@ struct Index {
     std::vector<IndexedProfile> profiles;  // in the order in which they began
 };
 
-// Throws Error. Names of files in the folder of the index, or below, do not depend on where that
-// is.
+// Throws Error. Names of files in the folder of the index or below are written relative to that
+// folder.
 void write_index(const std::string& path, const Index& index);
-// Whether the file can be opened and begins as one of these does.
+// True if the file can be opened and begins as an index does.
 bool begins_as_index(const std::string& path);
-// Names of files are such that they can be opened. Throws Error.
+// The names of files in the result can be opened from the current folder. Throws Error.
 Index read_index(const std::string& path);
 
 }  // namespace assay::events

@@ -59,7 +59,7 @@ std::optional<char> take_escape(std::string_view& rest) {
     return static_cast<char>(high << 4 | low);
 }
 
-// `rest` begins behind the opening quote.
+// `rest` begins after the opening quote.
 std::optional<std::string> take_quoted(std::string_view& rest) {
     std::string text;
     while (!rest.empty()) {

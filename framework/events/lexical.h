@@ -1,5 +1,5 @@
-// The words of `#! ` lines, text made safe for a line of a file or a message, and a file cut into
-// its lines.
+// Splits `#! ` lines into words and files into lines, and makes text safe for one line of a file or
+// a message.
 #pragma once
 
 #include "framework/events/header.h"
@@ -11,7 +11,7 @@
 
 namespace assay::events {
 
-// Stands for a file or function that is not known.
+// Stands for an unknown file or function.
 inline constexpr std::string_view kUnknown = "???";
 
 inline bool is_digit(char c) {
@@ -21,38 +21,38 @@ inline bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-// Control characters as C escapes (\n, \x1b), so that the text stays on one line. Not reversible:
-// backslashes of the text stay as they are.
+// Writes control characters as C escapes (\n, \x1b), so that the text stays on one line. Not
+// reversible, because backslashes of the text stay unchanged.
 std::string one_line(std::string_view text);
 
-// Between double quotes, with escapes that take_word() undoes.
+// The text in double quotes, with escapes that take_word() undoes.
 std::string quoted(std::string_view text);
 
-// As it is if it has no white space, quotes or backslashes and is not empty; else quoted.
+// The text itself if it is not empty and contains no white space, quote or backslash; otherwise
+// quoted().
 std::string word(std::string_view text);
 
-// Removes the next word, bare or quoted, from the front of `rest`. No value at the end of the
-// line, or if a quoted word is malformed.
+// Removes the next word, bare or quoted, from the front of `rest`. No value at the end of the line
+// or if a quoted word is malformed.
 std::optional<std::string> take_word(std::string_view& rest);
 
-// Removes what reaches to the next blank from the front of `rest`; nothing at its end.
+// Removes the text up to the next blank from the front of `rest`. Empty at its end.
 std::string_view take_bare(std::string_view& rest);
 
-// Removes `key=WORD` from the front of `rest`. No value, and nothing removed, if that is not there.
+// Removes `key=WORD` from the front of `rest`. If it is not there, returns no value and removes
+// nothing.
 std::optional<std::string> take_attribute(std::string_view& rest, std::string_view key);
 
-// Removes leading blanks of `text`.
 std::string_view skip_blanks(std::string_view text);
 
 // For messages: at most 60 bytes of the text, on one line.
 std::string excerpt(std::string_view text);
 
 // Cuts text that arrives in blocks into lines.
-
 class LineCutter {
   public:
-    // Calls consume(line) for each line that is complete now. Returns false, and keeps nothing, at
-    // a line of more than kMaxLineBytes; begin() is then its beginning.
+    // Calls consume(line) for each complete line. Returns false at a line of more than
+    // kMaxLineBytes and keeps nothing of it except its beginning, see begin().
     template <typename Consume>
     bool feed(std::string_view block, const Consume& consume) {
         while (!block.empty()) {
@@ -78,9 +78,9 @@ class LineCutter {
         return true;
     }
 
-    // What has arrived of the line that is not complete.
+    // The beginning of the line that is not complete yet.
     std::string_view begin() const { return partial_; }
-    // The last line, if it lacked its newline; else empty.
+    // The last line if it lacked its newline, otherwise empty.
     std::string take_rest() { return std::exchange(partial_, {}); }
 
   private:

@@ -42,7 +42,7 @@ void Parser::finish() {
 
 void Parser::parse_line(std::string_view line) {
     ++line_number_;
-    if (line.ends_with('\r')) line.remove_suffix(1);  // of a file that was on another system
+    if (line.ends_with('\r')) line.remove_suffix(1);  // of a file from another system
     if (state_ == State::kDescriptions || state_ == State::kEvents)
         parse_header(line);
     else
@@ -74,7 +74,7 @@ void Parser::parse_description(std::string_view text) {
         colon == std::string_view::npos ? std::string_view() : skip_blanks(text.substr(0, colon));
     if (colon != std::string_view::npos) text.remove_prefix(colon + 1);
     header_.descriptions.emplace_back(name, skip_blanks(text));
-    // What cg_diff writes.
+    // cg_diff writes this description.
     if (name == "Files compared") header_.difference = true;
 }
 
@@ -100,7 +100,7 @@ void Parser::parse_events(std::string_view text) {
 
 void Parser::parse_body(std::string_view line) {
     if (line.empty() || line.front() == '#' || skip_blanks(line).empty()) return;
-    if (state_ == State::kEnd) fail("unexpected line behind the summary", line);
+    if (state_ == State::kEnd) fail("unexpected line after the summary", line);
     if (is_digit(line.front())) {
         parse_counts_line(line);
     } else if (take_prefix(line, kExtension)) {
@@ -183,11 +183,11 @@ void Parser::check_difference() {
         throw Error(path_ + ": the file is a difference of two profiles, not a profile");
 }
 
-// Cachegrind's own tools write negative counts without a word about it: cg_merge of what cg_diff
-// has written, and whatever else people make of its files.
+// Cachegrind's own tools write negative counts without announcing them: cg_merge does, given a file
+// of cg_diff.
 void Parser::turn_into_difference(std::string_view count) {
     if (accept_ == Accept::kProfiles)
-        fail("negative count: only a difference of two profiles has such", count);
+        fail("negative count: only a difference of two profiles may have one", count);
     const auto has_sign = [](std::uint64_t value) { return value >> 63 != 0; };
     for (const auto* counts : {&counts_, &totals_, &instruction_totals_, &stack_totals_})
         if (std::any_of(counts->begin(), counts->end(), has_sign))
@@ -226,7 +226,7 @@ std::size_t Parser::parse_counts(std::string_view text) {
     return count;
 }
 
-// Leaves `at` where it is if there is no number.
+// Leaves `at` unchanged if there is no number.
 std::uint64_t Parser::parse_count(const char*& at, const char* end) {
     const auto parse = [&](auto value) {
         const auto [rest, error] = std::from_chars(at, end, value);

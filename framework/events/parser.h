@@ -1,6 +1,6 @@
-// Parses an events file (docs/reference/events-file.md), assay's or Cachegrind's, without doing any
-// input itself: it is fed with blocks of text, cut anywhere. Memory use is bounded by the header
-// and the longest line, whatever the file contains.
+// Parses an events file (docs/reference/events-file.md) of assay or Cachegrind. The caller reads
+// the file and passes blocks of text, cut anywhere. Memory use is bounded by the header and the
+// longest line, whatever the file contains.
 #pragma once
 
 #include "framework/events/header.h"
@@ -18,61 +18,62 @@
 
 namespace assay::events {
 
-// The largest numbers that fit in 32 and 64 bits.
 inline constexpr std::uint64_t kMax32 = std::numeric_limits<std::uint32_t>::max();
 inline constexpr std::uint64_t kMax64 = std::numeric_limits<std::uint64_t>::max();
 
-// Where counts belong. `file` contains the source line; `function_file` is the file that
-// `function` was introduced in, which differs only in files that name inlined code by `fi=`.
+// The place of counts. `file` contains the source line. `function_file` is the file in which
+// `function` was introduced. They differ only in files that mark inlined code with `fi=`.
 struct Location {
     std::string_view file, function_file, function;
 };
 
-// Receives what a parser reads, in the order of the file. What is passed is valid during the call.
+// Receives the content of a file in its order. Arguments are valid only during the call.
 class Handler {
   public:
     virtual ~Handler() = default;
-    // Once, before anything else.
+    // Called once, before everything else.
     virtual void start(const Header&) {}
-    // The file is a difference of two profiles, which it does not say: a negative count follows.
-    // Only with Accept::kDifferences. Counts so far were below 2^63.
+    // The file turns out to be a difference of two profiles: a negative count follows. Called only
+    // with Accept::kDifferences. All counts so far were below 2^63.
     virtual void turns_into_difference() {}
-    // Of the lines that follow.
+    // The location of the lines that follow.
     virtual void location(const Location&) {}
-    // One count per event; lines may occur more than once and then add up.
+    // One count per event. The counts of lines that occur more than once add up.
     virtual void line(std::uint32_t, std::span<const std::uint64_t>) {}
-    // The breakdown of lines already passed.
+    // A part of the counts of lines already passed.
     struct Instruction {
         std::uint32_t object;
         std::uint64_t address;  // relative to the object
         std::uint32_t line;
     };
     virtual void instruction(const Instruction&, std::span<const std::uint64_t>) {}
-    // The values of one instruction. There is at most one list of a name for an instruction, unless
-    // the file was made by hand.
+    // The values of one instruction. An instruction has at most one list of each name, unless the
+    // file was written by hand.
     virtual void values(const Instruction&, const Hotlist&) {}
-    // Where code was inlined, before all locations.
+    // A place where code was inlined. Called before all locations.
     virtual void site(const Site&) {}
-    // Of the lines and the instructions of a location, after them: the site of the next `count`, in
-    // the order in which they were passed on; 0: they are not inlined code. Nor are those left
-    // over.
+    // Called after the lines and instructions of a location: the site of the next `count` of them,
+    // in the order in which they were passed. 0 means that they are not inlined, which also holds
+    // for those that no call covers.
     virtual void line_sites(std::uint32_t, std::uint64_t /*count*/) {}
     virtual void instruction_sites(std::uint32_t, std::uint64_t /*count*/) {}
-    // Before all locations, behind sites.
+    // Called after all sites and before all locations.
     virtual void group(const Group&) {}
-    // Among the lines of that function: its name as the linker knows it, which is not empty.
+    // The name of the function in the object's symbol table, never empty. Called among the lines of
+    // that function.
     virtual void linkage(std::string_view /*function*/, std::string_view /*name*/) {}
-    // The breakdown of a line already passed: what belongs to a group itself.
+    // The part of a line's counts that belongs to the group itself. The line has already been
+    // passed.
     virtual void counts_of(std::uint32_t /*group*/, std::uint32_t /*line*/,
                            std::span<const std::uint64_t>) {}
-    // The breakdown of all lines by calling context, after them.
+    // The counts of all lines by calling context. Called after the lines.
     virtual void stack(const Stack&, std::span<const std::uint64_t>) {}
 
-    // Of Callgrind's files only. Their objects are not in the header that start() receives: each
-    // is passed before the first instruction in it.
+    // Called for Callgrind's files only, before the first instruction of each object. The header
+    // that start() receives does not have these objects.
     virtual void object(const Object&) {}
-    // Calls from a line of the current location: how many, and what they cost with all that they
-    // called in turn. No part of any total.
+    // Calls from a line of the current location: their number, and their cost including all calls
+    // in them. These costs are not part of any total.
     struct Call {
         std::uint32_t line;
         std::string_view callee_file, callee;
@@ -81,23 +82,23 @@ class Handler {
     virtual void call(const Call&, std::span<const std::uint64_t>) {}
 };
 
-// What a reader can make sense of.
+// The kinds of profiles that the caller can process.
 enum class Accept : std::uint8_t {
     kProfiles,
-    kDifferences,  // profiles too
+    kDifferences,  // profiles also
 };
 
 class Parser {
   public:
-    // The path is for messages: every function throws Error("PATH:LINE: reason (value)").
+    // `path` appears in messages: every function throws Error("PATH:LINE: reason (value)").
     Parser(std::string path, Handler& handler, Accept accept = Accept::kProfiles);
 
     void feed(std::string_view block);
-    // The file has ended. Throws if that is too early.
+    // The file has ended. Throws Error if it ended too early.
     void finish();
 
     const Header& header() const { return header_; }
-    // Equal to the summary once finish() has returned.
+    // Equal to the summary after finish().
     const std::vector<std::uint64_t>& totals() const { return totals_; }
 
   private:
@@ -131,11 +132,11 @@ class Parser {
     void parse_series_attribute(Series& series, const std::string& key, const std::string& value);
     void parse_axis(std::string_view text, bool is_x);
     void parse_points(std::string_view text);
-    // The series that lines are about now.
+    // The series that the current lines describe.
     Series& open_series(std::string_view text);
-    // No more lines are about the last series.
+    // Call it when the lines about the last series have ended.
     void end_series();
-    // How and where a context was entered.
+    // Reads how and where a context was entered.
     void take_entry(std::string_view& text, Stack& stack);
 
     // OBJECT:0xADDRESS
@@ -144,11 +145,12 @@ class Parser {
     Handler::Instruction take_instruction(std::string_view& text);
     void announce_location();
     void start_body();
-    // Fills counts_ from the words of `text`, missing ones with 0; returns how many there were.
+    // Fills counts_ from the words of `text` and missing counts with 0. Returns the number of
+    // words.
     std::size_t parse_counts(std::string_view text);
     std::uint64_t parse_count(const char*& at, const char* end);
     void add_counts(std::vector<std::uint64_t>& totals);
-    // Counts of instructions and of contexts are parts of the summary.
+    // Throws if counts of instructions or of contexts exceed the summary, whose parts they are.
     void check_part(const std::vector<std::uint64_t>& totals, std::string_view what) const;
     void check_difference();
     void turn_into_difference(std::string_view count);
@@ -168,12 +170,12 @@ class Parser {
     std::uint32_t stacks_ = 0, sites_ = 0;
     struct KnownGroup {
         std::uint32_t kind;   // an index
-        std::uint32_t depth;  // how many it is in, itself included
+        std::uint32_t depth;  // number of groups that contain it, itself included
     };
     std::vector<KnownGroup> groups_;  // by number, from 0
     std::vector<std::string> kinds_;
     std::vector<std::vector<std::uint64_t>> kind_totals_;
-    std::array<std::uint64_t, 2> without_site_{};  // Rows of this location whose site may follow
+    std::array<std::uint64_t, 2> without_site_{};  // rows of this location whose site may follow
     std::string file_, function_file_, function_;
     bool has_file_ = false, has_function_ = false;
     bool location_changed_ = false;

@@ -1,4 +1,4 @@
-// The `fl=#! ` lines of an events file: what goes beyond Cachegrind's format.
+// Parses the `fl=#! ` lines of an events file, which extend Cachegrind's format.
 
 #include "framework/events/formula.h"
 #include "framework/events/lexical.h"
@@ -44,7 +44,7 @@ void Parser::parse_extension(std::string_view text) {
     } else if (keyword == "points") {
         parse_points(text);
     } else if (state_ != State::kExtensions) {
-        // A keyword of a later release that stands among the counts, as `at` does.
+        // A later release may write unknown keywords among the counts.
         has_file_ = false;
     } else if (keyword == "pid") {
         header_.pid = static_cast<std::uint32_t>(parse_number(text, kMax32));
@@ -59,8 +59,8 @@ void Parser::parse_extension(std::string_view text) {
     } else if (keyword == "difference") {
         header_.difference = true;
     }
-    // Other keywords belong to a later release and change nothing that this one knows: what
-    // does, raises the version.
+    // Other keywords belong to a later release, which raises the version for every change that
+    // concerns this one.
 }
 
 void Parser::parse_version(std::string_view text) {
@@ -173,10 +173,10 @@ Handler::Instruction Parser::take_instruction(std::string_view& text) {
     return {object, address, static_cast<std::uint32_t>(parse_number(source_line, kMax32))};
 }
 
-// A line of each, or LINE@PARENT. Readers rely on knowing all sites before the first counts.
+// One LINE or LINE@PARENT for each site. Readers rely on knowing all sites before the first counts.
 void Parser::parse_site(std::string_view text) {
     start_body();
-    if (has_function_) fail("a site behind the first function", text);
+    if (has_function_) fail("a site after the first function", text);
     has_file_ = false;
     const std::string number = take_word(text).value_or("");
     if (parse_number(number, kMax32) != std::uint64_t{sites_} + 1)
@@ -187,7 +187,7 @@ void Parser::parse_site(std::string_view text) {
         const std::size_t at = word.find('@');
         const bool has_parent = at != std::string_view::npos;
         const std::uint64_t parent = has_parent ? parse_number(word.substr(at + 1), kMax32) : 0;
-        if (parent > sites_) fail("a site within one that does not come before it", word);
+        if (parent > sites_) fail("the enclosing site must come first", word);
         const std::uint64_t line = parse_number(word.substr(0, at), kMax32);
         handler_.site({.number = ++sites_,
                        .parent = static_cast<std::uint32_t>(parent),
@@ -197,7 +197,7 @@ void Parser::parse_site(std::string_view text) {
     }
 }
 
-// SITE or SITE*TIMES, each
+// SITE or SITE*TIMES for each row or run of rows.
 void Parser::parse_sites(std::string_view text, Rows rows) {
     start_body();
     has_file_ = false;
@@ -208,7 +208,7 @@ void Parser::parse_sites(std::string_view text, Rows rows) {
         if (site > sites_) fail("unknown site", word);
         const std::uint64_t times =
             star == std::string_view::npos ? 1 : parse_number(word.substr(star + 1), kMax64);
-        if (times > left) fail("more sites than counts that they are of", word);
+        if (times > left) fail("more sites than rows of counts", word);
         left -= times;
         const auto number = static_cast<std::uint32_t>(site);
         if (rows == Rows::kLines)
@@ -218,13 +218,13 @@ void Parser::parse_sites(std::string_view text, Rows rows) {
     }
 }
 
-// Kinds of groups are few: they are of what counts are broken down by. Nor are members of types
-// deep in one another, so that readers may follow them by recursion.
+// The limits allow every real profile: counts are broken down in few ways, and members of types are
+// not nested deeply. Readers may therefore follow groups by recursion.
 void Parser::parse_group(std::string_view text) {
     constexpr std::size_t kMostKinds = 64;
     constexpr std::uint32_t kMostDepth = 256;
     start_body();
-    if (has_function_) fail("a group behind the first function", text);
+    if (has_function_) fail("a group after the first function", text);
     has_file_ = false;
     const std::string number = take_word(text).value_or("");
     if (parse_number(number, kMax32) != groups_.size() + 1)
@@ -233,10 +233,10 @@ void Parser::parse_group(std::string_view text) {
     group.kind = take_word(text).value_or("");
     if (group.kind.empty()) fail("expected the kind of a group", number);
     const std::uint64_t parent = parse_number(take_attribute(text, "in").value_or(""), kMax32);
-    if (parent >= group.number) fail("a group in one that does not come before it", number);
+    if (parent >= group.number) fail("the enclosing group must come first", number);
     group.parent = static_cast<std::uint32_t>(parent);
     const std::uint32_t depth = parent == 0 ? 1 : groups_[parent - 1].depth + 1;
-    if (depth > kMostDepth) fail("more groups in one another than there can be", number);
+    if (depth > kMostDepth) fail("groups are nested too deeply", number);
     const std::optional<std::string> name = take_word(text);
     if (!name) fail("malformed name of a group", text);
     group.name = *name;
@@ -249,7 +249,7 @@ void Parser::parse_group(std::string_view text) {
     const auto kind = std::find(kinds_.begin(), kinds_.end(), group.kind);
     groups_.push_back({static_cast<std::uint32_t>(kind - kinds_.begin()), depth});
     if (kind == kinds_.end()) {
-        if (kinds_.size() == kMostKinds) fail("more kinds of groups than there can be", group.kind);
+        if (kinds_.size() == kMostKinds) fail("too many kinds of groups", group.kind);
         kinds_.push_back(group.kind);
         kind_totals_.emplace_back(counts_.size());
     }
@@ -290,7 +290,7 @@ void Parser::parse_stack(std::string_view text) {
         fail("contexts must be numbered from 1 upwards", number);
     ++stacks_;
     const std::uint64_t parent = parse_number(take_attribute(text, "in").value_or(""), kMax32);
-    if (parent >= stacks_) fail("a context within one that does not come before it", number);
+    if (parent >= stacks_) fail("the enclosing context must come first", number);
     Stack stack = {.number = stacks_,
                    .parent = static_cast<std::uint32_t>(parent),
                    .kind = StackKind::kCall,

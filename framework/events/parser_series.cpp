@@ -1,4 +1,5 @@
-// The `fl=#! ` lines about series: one that names a series, one for each axis, then its points.
+// Parses the `fl=#! ` lines about series: a line that names a series, one for each axis, then its
+// points.
 
 #include "framework/events/lexical.h"
 #include "framework/events/parser.h"
@@ -6,7 +7,7 @@
 namespace assay::events {
 
 void Parser::parse_series(std::string_view text) {
-    if (state_ != State::kExtensions) fail("a series behind the first counts", text);
+    if (state_ != State::kExtensions) fail("a series after the first counts", text);
     end_series();
     if (header_.series.size() == kMostSeries)
         fail("more than " + std::to_string(kMostSeries) + " series", text);
@@ -27,7 +28,7 @@ void Parser::parse_series(std::string_view text) {
         text = rest;
         parse_series_attribute(series, key, *value);
     }
-    // Of the rest, what its lines say is looked at when they have been read.
+    // Check only the first line here. end_series() checks the rest when all lines have been read.
     Series whole = series;
     whole.x.name = "x";
     whole.columns = {whole.x};
@@ -35,7 +36,7 @@ void Parser::parse_series(std::string_view text) {
     header_.series.push_back(std::move(series));
 }
 
-// Keys of a later release change nothing that this one knows.
+// An unknown key belongs to a later release and changes nothing that this release knows.
 void Parser::parse_series_attribute(Series& series, const std::string& key,
                                     const std::string& value) {
     if (key == "profiler") {
@@ -57,15 +58,16 @@ void Parser::parse_series_attribute(Series& series, const std::string& key,
 
 Series& Parser::open_series(std::string_view text) {
     if (state_ != State::kExtensions || header_.series.empty())
-        fail("expected a series before what is about one", text);
+        fail("expected the line of a series first", text);
     return header_.series.back();
 }
 
 void Parser::parse_axis(std::string_view text, bool is_x) {
     Series& series = open_series(text);
     const std::string_view whole = text;
-    if (is_x != series.x.name.empty()) fail("expected one x axis of a series, then y", whole);
-    if (!series.numbers.empty()) fail("an axis of a series behind its points", whole);
+    if (is_x != series.x.name.empty())
+        fail("expected one x axis of the series, then its y axes", whole);
+    if (!series.numbers.empty()) fail("an axis of a series after its points", whole);
     if (series.columns.size() == kMostSeriesColumns)
         fail("more than " + std::to_string(kMostSeriesColumns) + " columns of a series", whole);
     Axis axis;
@@ -81,7 +83,7 @@ void Parser::parse_axis(std::string_view text, bool is_x) {
         series.columns.push_back(std::move(axis));
 }
 
-// X:Y, or X:Y:Y with a number for each column.
+// X:Y for each point, or X:Y:Y with a number for each column.
 void Parser::parse_points(std::string_view text) {
     Series& series = open_series(text);
     if (series.columns.empty()) fail("points of a series without axes before them", text);
@@ -99,7 +101,7 @@ void Parser::parse_points(std::string_view text) {
             const std::uint64_t number = parse_number(rest.substr(0, colon), kMax64);
             const std::size_t end = series.numbers.size();
             if (i == 0 && end != 0 && number <= series.numbers[end - series.width()])
-                fail("the points of a series are in order of x", word);
+                fail("the points of a series must be in ascending order of x", word);
             series.numbers.push_back(number);
             if (!is_last) rest.remove_prefix(colon + 1);
         }

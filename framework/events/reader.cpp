@@ -13,15 +13,15 @@ namespace assay::events {
 
 namespace {
 
-// Long enough to tell the formats apart.
+// Enough to tell the formats apart.
 constexpr std::size_t kBeginningBytes = 16;
 
 bool begins_as_events(std::string_view beginning) {
     return beginning.starts_with("desc:") || beginning.starts_with("cmd:");
 }
 
-// Callgrind's own files begin with the first or, in older releases, the second; others that write
-// its format (the specification lets them begin with any line of the header) do as they like.
+// Callgrind's own files begin with "# callgrind", those of older releases with "version:". The
+// specification lets a file begin with any line of the header, and other programs do so.
 bool begins_as_callgrind(std::string_view beginning) {
     constexpr std::array<std::string_view, 7> kFirst = {
         "# callgrind", "version:", "creator:", "pid:", "positions:", "event:", "events:"};
@@ -29,7 +29,7 @@ bool begins_as_callgrind(std::string_view beginning) {
                        [&](std::string_view first) { return beginning.starts_with(first); });
 }
 
-// A parser that is chosen by the first bytes of what it is fed with.
+// Chooses a parser by the first bytes of the file.
 class AnyParser {
   public:
     AnyParser(const std::string& path, Handler& handler, Accept accept)
@@ -69,7 +69,7 @@ class AnyParser {
     bool is_callgrind_ = false;
 };
 
-// Passes on the events that were chosen.
+// Passes on only the events that were chosen.
 class EventSelector final : public Handler {
   public:
     EventSelector(Handler& handler, const EventChoice& choice)
@@ -147,7 +147,7 @@ class EventSelector final : public Handler {
     std::vector<std::uint64_t> chosen_;
 };
 
-// Ends the reading when the head has been read.
+// Thrown to stop reading after the header.
 struct HeadRead {};
 
 class HeadReader final : public Handler {

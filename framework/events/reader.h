@@ -10,30 +10,30 @@
 
 namespace assay::events {
 
-// What a file says as a whole; what it counts where goes to a Handler.
+// The summary of a whole file. A Handler receives the counts of places.
 struct FileSummary {
     Header header;
     std::vector<std::uint64_t> totals;  // one per event, checked against the summary
 };
 
-// The events that a handler is to receive, by name and in this order; no names: all events. A file
-// without one of them reaches the handler as it is, and so does a file with further events, unless
-// `leaves_out_others`.
+// The events that a handler receives, in this order; all events if there are no names. If the file
+// lacks one of them, or has others and `leaves_out_others` is false, the handler receives the
+// file's own events unchanged.
 struct EventChoice {
     std::vector<std::string> names;
     bool leaves_out_others = false;
 };
 EventChoice choice_of(std::span<const Event> events);
 
-// Passes the whole file to `handler`. Throws Error if it cannot be read or is malformed or cut
-// short; by then `handler` may have received the beginning of it.
+// Passes the whole file to `handler`. Throws Error if the file cannot be read, is malformed or is
+// cut short. The handler may have received its beginning by then.
 FileSummary read_events(const std::string& path, Handler& handler,
                         Accept accept = Accept::kProfiles, const EventChoice& choice = {});
 
-// The head alone, as Handler::start() receives it.
+// Reads only the header, as Handler::start() receives it.
 Header read_header(const std::string& path);
 
-// Whether the file can be opened and begins as one of these does.
+// True if the file can be opened and begins as an events file or a Callgrind profile does.
 bool begins_as_events_file(const std::string& path);
 
 }  // namespace assay::events

@@ -18,7 +18,7 @@ bool is_axis(const Axis& axis) {
     return !axis.name.empty() && is_text(axis.name) && is_text(axis.unit);
 }
 
-// But for where they are from, and for their points.
+// Compares everything except the input file and the points.
 bool are_about_the_same(const Series& a, const Series& b) {
     return a.name == b.name && a.profiler == b.profiler && a.thread == b.thread &&
            a.phase == b.phase && a.log_x == b.log_x && a.each == b.each && a.x == b.x &&
@@ -41,7 +41,8 @@ const char* defect(const Series& series) {
         return "a point of a series has a number for each column";
     if (series.points() > kMostSeriesPoints) return "a series has at most 1024 points";
     for (std::size_t i = 1; i < series.points(); ++i)
-        if (series.x_of(i) <= series.x_of(i - 1)) return "the points of a series are in order of x";
+        if (series.x_of(i) <= series.x_of(i - 1))
+            return "the points of a series must be in ascending order of x";
     return nullptr;
 }
 
@@ -76,7 +77,7 @@ bool by_value(const HotValue& a, const HotValue& b) {
     return a.value < b.value;
 }
 
-// Puts the counts of equal values together.
+// Combines the counts of equal values.
 void unite(std::vector<HotValue>& values) {
     std::sort(values.begin(), values.end(), by_value);
     std::size_t kept = 0;

@@ -1,5 +1,5 @@
 // Series of an events file (docs/reference/events-file.md): curves, such as the misses of caches by
-// their size, or what is in use as a run goes on.
+// their size, or the bytes in use during a run.
 //
 // Also lists of the most frequent values.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace assay::events {
 
-// Of a file. They bound what a reader keeps of a hostile one: 19 MB of numbers.
+// Limits of a file. They bound the memory that a reader spends on a hostile one: 19 MB of numbers.
 inline constexpr std::size_t kMostSeries = 256;
 inline constexpr std::size_t kMostSeriesColumns = 8;
 inline constexpr std::size_t kMostSeriesPoints = 1024;
@@ -26,16 +26,16 @@ struct Axis {
 struct Series {
     std::string name;  // not empty
     std::string description, profiler;
-    std::uint32_t thread = 0;  // from 1 in the order of creation; 0: it is of all threads
+    std::uint32_t thread = 0;  // in the order of creation, from 1; 0: all threads
     std::string phase;         // of the program; may be empty
-    std::string from;          // the file that it comes from, if it was not alike in all that are
-                               // added up; may be empty
-    bool log_x = false;        // x is to be shown on a logarithmic scale
+    std::string from;          // the input file of this series, if the files that were added up had
+                               // different ones; may be empty
+    bool log_x = false;        // show x on a logarithmic scale
     bool adds = false;         // see add()
-    std::uint64_t each = 1;    // of how many points one was made
+    std::uint64_t each = 1;    // number of recorded points that were combined into one
     Axis x;
     std::vector<Axis> columns;           // 1 to kMostSeriesColumns
-    std::vector<std::uint64_t> numbers;  // by point: its x, then one of each column
+    std::vector<std::uint64_t> numbers;  // for each point its x, then one number for each column
 
     std::size_t width() const { return 1 + columns.size(); }
     std::size_t points() const { return numbers.size() / width(); }
@@ -46,21 +46,19 @@ struct Series {
     bool operator==(const Series&) const = default;
 };
 
-// Describes what is wrong with a series; nullptr if nothing is. Points are in the order of x, and
-// no two have the same.
+// Describes a defect of the series; nullptr if it is correct. Points are in ascending order of x,
+// all different.
 const char* defect(const Series& series);
 
-// Of how many of `points` neighbours one is made so that at most kMostSeriesPoints are left: a
-// power of two, so that series of different lengths can be compared. At least 1.
+// The number of neighbouring points that are combined into one so that at most kMostSeriesPoints
+// remain. A power of two, so that series of different lengths can be compared. At least 1.
 std::uint64_t neighbours_of_one(std::uint64_t points);
 
-// Adds what another file has at the same x, if both add up and are about the same: the axes are the
-// same, and the x of one are the first of the other's. Behind its last point a curve stays what it
-// is there. False if they are to be kept side by side: then nothing is changed. Throws Error if a
+// Adds another file's numbers at the same x. The series must both add up and have the same axes,
+// and the x of one must be the first x of the other. After its last point, a curve keeps its last
+// value. Returns false and changes nothing if the two must be kept side by side. Throws Error if a
 // number exceeds 64 bits.
 bool add(Series& into, const Series& other);
-
-// The most frequent values of an instruction, as a summary of bounded size.
 
 struct HotValue {
     std::uint64_t value;
@@ -68,27 +66,29 @@ struct HotValue {
     bool operator==(const HotValue&) const = default;
 };
 
-// A listed value was seen at least `count` times and at most `error` times more; any other value
-// at most `error` times. With an `error` of 0 the list is complete and exact.
+// The most frequent values of an instruction, in bounded space. A listed value was seen at least
+// `count` and at most `count` + `error` times, any other value at most `error` times. If `error` is
+// 0, the list is complete and exact.
 struct Hotlist {
-    // The name of the profiler; and, if it keeps several lists for an instruction, a point and the
-    // name of this one.
+    // The name of the profiler, followed by a point and the list's own name if the profiler keeps
+    // several lists for an instruction.
     std::string name;
-    std::uint64_t total = 0;  // values seen: no less than the sum of the counts
+    std::uint64_t total = 0;  // number of values seen: at least the sum of the counts
     std::uint64_t error = 0;
     std::vector<HotValue> values;  // distinct, sorted: see sort_by_count()
     bool operator==(const Hotlist&) const = default;
 };
 
-// The most frequent first, among equally frequent ones the lowest.
+// The most frequent value first; among equally frequent ones, the lowest.
 void sort_by_count(std::vector<HotValue>& values);
 
-// Adds what another run, or another copy of the code, has seen, and keeps the `most` most frequent
-// values. The errors add up, and with them the count of the most frequent value that is dropped
-// (Agarwal et al., "Mergeable summaries", PODS 2012). Throws Error if the total exceeds 64 bits.
+// Adds the values of another run, or of another copy of the code, and keeps the `most` most
+// frequent ones. The errors add up, and the count of the most frequent dropped value is added to
+// them (Agarwal et al., "Mergeable summaries", PODS 2012). Throws Error if the total exceeds 64
+// bits.
 void merge(Hotlist& into, const Hotlist& other, std::size_t most);
 
-// Describes what is wrong with a list; nullptr if nothing is.
+// Describes a defect of the list; nullptr if it is correct.
 const char* defect(const Hotlist& list);
 
 }  // namespace assay::events

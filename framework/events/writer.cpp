@@ -18,7 +18,7 @@ namespace assay::events {
 namespace {
 
 constexpr std::size_t kBlockBytes = 64 * 1024;
-// Far from kMaxLineBytes.
+// Lines with this many sites or points stay far below kMaxLineBytes.
 constexpr std::uint32_t kMostSitesOfALine = 1024;
 constexpr std::size_t kMostPointsOfALine = 64;
 
@@ -36,7 +36,7 @@ void check(const Header& header) {
                     std::to_string(header.events.size()) + "; load other profilers");
     std::set<std::string_view> names;
     for (const Event& event : header.events) {
-        // Files of other programs have names of any characters, and no profilers.
+        // Files of other programs have no profilers, and may use any characters in names.
         if (!event.profiler.empty() && !is_event_name(event.name))
             throw Error("event name '" + excerpt(event.name) + "' of profiler '" +
                         excerpt(event.profiler) +
@@ -55,10 +55,10 @@ void check(const Header& header) {
                         "; this is a defect of assay");
 }
 
-// Longer texts, which exist in generated code, would burden every reader.
+// Generated code has longer texts, which would burden every reader.
 constexpr std::size_t kMaxTextBytes = 64 * 1024;
 
-// One line of at most kMaxTextBytes, not cut within a character of UTF-8.
+// The text on one line of at most kMaxTextBytes, never cut within a UTF-8 character.
 std::string free_text(std::string_view text) {
     if (text.size() > kMaxTextBytes) {
         std::size_t size = kMaxTextBytes;
@@ -74,13 +74,13 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
     return text;
 }
 
-// cg_diff joins file and function by ### and splits them again.
+// cg_diff joins file and function with ### and later splits them there.
 std::string place_name(std::string_view name) {
     if (name.empty()) return std::string(kUnknown);
     return replaced(free_text(name), "###", "##\\#");
 }
 
-// fl=#! would begin a line beyond Cachegrind's format.
+// A file name that begins with #! would start a line of our extensions.
 std::string file_name_of(std::string_view file) {
     std::string name = place_name(file);
     return name.starts_with("#!") ? "./" + name : name;
@@ -115,8 +115,9 @@ void append_attribute(std::string& out, std::string_view key, std::string_view v
     append(out, {" ", key, "=", word(value)});
 }
 
-// What Cachegrind's files have, too. cg_merge wants at least one desc: line; cg_annotate 3.19
-// takes any first lines that contain `desc:` anywhere for one, so no command may contain it.
+// The lines that Cachegrind's files also have. cg_merge needs at least one desc: line. cg_annotate
+// 3.19 takes each of the first lines that contains `desc:` anywhere for a description, so no
+// command may contain it.
 std::string standard_header(const Header& header) {
     std::string out;
     for (const auto& [name, text] : header.descriptions)
@@ -194,14 +195,15 @@ std::string extended_header(const Header& header) {
     return out;
 }
 
-// The sites of rows of one location, in runs.
+// The sites of the rows of one location, as runs.
 class SiteList {
   public:
     void add(std::uint32_t site) {
         if (runs_.empty() || runs_.back().first != site) runs_.emplace_back(site, 0);
         ++runs_.back().second;
     }
-    // As lines of that keyword; none if no row is inlined code. Empties the list.
+    // Appends them as lines with that keyword, or nothing if no row is inlined code. Empties the
+    // list.
     void append_to(std::string& out, std::string_view keyword) {
         if (!runs_.empty() && runs_.back().first == 0) runs_.pop_back();
         for (std::size_t i = 0; i < runs_.size(); ++i) {
@@ -261,8 +263,8 @@ struct Writer::Impl {
         text.clear();
     }
 
-    // Instructions and the like name no file for Cachegrind's tools, so fl= and fn= must follow
-    // them. They are therefore kept until the lines of their function are complete. Returns
+    // Cachegrind's tools do not see the file of our own lines, so fl= and fn= must follow them.
+    // Instructions are therefore kept until the lines of their function are complete. Returns
     // whether there were any.
     bool end_location() {
         end_sites();
@@ -289,13 +291,13 @@ struct Writer::Impl {
     bool difference;
     std::vector<std::uint64_t> totals;
     std::unordered_map<std::string, std::string> linkage_names;  // of functions still to come
-    std::string text;                                            // not yet written
+    std::string text;                                            // not written yet
     std::string instructions;                                    // of the current location
     SiteList line_sites, instruction_sites;
-    bool in_sites = false;                 // the last line of the text names sites
-    std::string site_file, site_function;  // of those
+    bool in_sites = false;                 // the last line of the text lists sites
+    std::string site_file, site_function;  // of that line
     std::string file_name, function_name;
-    std::string given_file, given_function;  // which these were made of
+    std::string given_file, given_function;  // as the caller gave them
     std::uint32_t last_line = 0;
 };
 
@@ -307,7 +309,7 @@ Writer::Writer(const std::string& path, const Header& header) {
 Writer::~Writer() = default;
 
 void Writer::location(std::string_view file, std::string_view function) {
-    // Mostly it is what it was.
+    // The common case: nothing changed.
     if (!impl_->file_name.empty() && file == impl_->given_file && function == impl_->given_function)
         return;
     impl_->given_file = file;
@@ -323,7 +325,7 @@ void Writer::location(std::string_view file, std::string_view function) {
     impl_->function_name = std::move(function_name);
 }
 
-// Those of one function follow one another on a line.
+// The sites of one function share a line.
 void Writer::site(const Site& site) {
     std::string& out = impl_->text;
     const bool goes_on = impl_->in_sites && impl_->site_file == site.file &&

@@ -674,10 +674,10 @@ class Inputs(unittest.TestCase):
                 (["--format=csv", "--event=It", big], "--event=It: the profile has no such event"),
                 (["--format=folded", "--event=Ir,Dr", big], "has room for one event"),
                 (["--format=pprof", big], "exceeds the 63 bits of pprof's format"),
-                (["--format=csv", big, other], "are not those of"),
+                (["--format=csv", big, other], "differ from those of"),
                 (["--format=csv", "--diff", big, big], "only folded stacks have two"),
                 (["--format=folded", "--diff", big], "--diff compares two files, but 1"),
-                (["--format=folded", "--diff", big, other], "are not those of"),
+                (["--format=folded", "--diff", big, other], "differ from those of"),
                 (["--format=csv"], "FILE is required"),
                 (["--format=csv", "/nonexistent"], "cannot open '/nonexistent'")):
             result = run([ASSAY, "export", *words])

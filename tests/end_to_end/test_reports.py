@@ -118,7 +118,7 @@ class Reports(unittest.TestCase):
                          {"f": (5, 7), "gone": (3, 0), "made": (0, 9)})
         self.assertEqual((data["events"][0]["old"], data["events"][0]["total"]), (8, 16))
         self.assertIn("compares two files", self.refused("--diff", old))
-        self.assertIn("are not those of", self.refused("--diff", old, ALL_KINDS))
+        self.assertIn("differ from those of", self.refused("--diff", old, ALL_KINDS))
 
     def test_difference_of_sources(self):
         """Both versions of a source, line beside line; a source without its like; one version gone."""

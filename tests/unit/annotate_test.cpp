@@ -203,7 +203,7 @@ TEST_CASE("annotate: several files are added up if their events agree") {
     CHECK(contains(shown, "199 (100.0%)   1 (100.0%)  PROGRAM TOTALS\n"));
     CHECK(contains(shown, "gone.c:g\n"));
     CHECK_THROWS_WITH_AS(annotate_with({one.profile, data("cachegrind.out")}),
-                         doctest::Contains("are not those of"), Error);
+                         doctest::Contains("differ from those of"), Error);
 }
 
 TEST_CASE("annotate: several files made differently are added up with a warning") {

@@ -132,8 +132,9 @@ TEST_CASE("callgrind: negative costs of other writers") {
     const Result result = parse(text, 1 << 20, Accept::kDifferences);
     CHECK(result.header.difference);
     CHECK(result.totals == std::vector<std::uint64_t>{5, 0 - std::uint64_t{3904}});
-    CHECK(error_of(text) ==
-          "FILE:3: negative cost: only annotate, by function and source, shows such (-4000)");
+    CHECK(
+        error_of(text) ==
+        "FILE:3: negative cost: only annotate, by function and source, reads differences (-4000)");
     for (const char* bad :
          {"1 - 1\n", "1 --4 1\n", "1 -1 9223372036854775808\n", "1 9223372036854775808 -1\n",
           "1 -9223372036854775808 1\n", "1 -9223372036854775807\n1 -9\n", "1 -1 2\ntotals: -2 2\n"})
@@ -147,19 +148,19 @@ TEST_CASE("callgrind: parts add up") {
         "totals: 3\n");
     CHECK(result.totals == std::vector<std::uint64_t>{5});
     CHECK(error_of("events: A\nfn=f\n1 2\nevents: B\n") ==
-          "FILE:4: the events of this part are not those of the first (B)");
+          "FILE:4: the events of this part differ from those of the first (B)");
 }
 
 TEST_CASE("callgrind: what is malformed is refused, with line, reason and value") {
     const std::string start = "events: A\nfn=f\n";
     const std::map<std::string, std::string> cases = {
-        {"version: 2\n", "FILE:1: a Callgrind format of a later version than 1 is not known (2)"},
+        {"version: 2\n", "FILE:1: this release reads only version 1 of Callgrind's format (2)"},
         {"version: 1\n", "FILE:1: the file ends without an events: line"},
         {"fn=f\n", "FILE:1: expected the events: line first"},
         {"events: A A\n", "FILE:1: the event occurs twice (A)"},
         {"positions: line instr\n", "FILE:1: expected 'instr', 'line' or 'instr line' (instr)"},
         {"events: A\n1 2\n", "FILE:2: costs without fn= before them (1 2)"},
-        {"events: A\nfn=(3)\n", "FILE:2: no name has been given this number ((3))"},
+        {"events: A\nfn=(3)\n", "FILE:2: this number stands for no name yet ((3))"},
         {start + "hello\n", "FILE:3: expected 'key: value', a position or costs (hello)"},
         {start + "xx=hello\n", "FILE:3: unknown specification (xx)"},
         {start + "1 2 3\n", "FILE:3: more costs than events (3)"},

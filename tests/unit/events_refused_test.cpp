@@ -69,7 +69,7 @@ TEST_CASE("events: errors name the line, the reason and the value") {
         {kStart + kPlace + "1 2x\n", "FILE:6: malformed count (2x)"},
         {kStart + kPlace + "1 ..\n", "FILE:6: malformed count (..)"},
         {kStart + kPlace + "1 -2\n",
-         "FILE:6: negative count: only a difference of two profiles has such (-2)"},
+         "FILE:6: negative count: only a difference of two profiles may have one (-2)"},
         {kStart + kPlace + "1 18446744073709551616\n",
          "FILE:6: the count exceeds 64 bits (18446744073709551616)"},
         {kStart + kPlace + "1 18446744073709551615\n1 1\n",
@@ -80,7 +80,7 @@ TEST_CASE("events: errors name the line, the reason and the value") {
          "FILE:7: the summary of Dr differs from the sum of its counts, 3: the file is damaged "
          "(4)"},
         {kStart + kPlace + "summary: 0 0\nfl=b\n",
-         "FILE:7: unexpected line behind the summary (fl=b)"},
+         "FILE:7: unexpected line after the summary (fl=b)"},
     };
     for (const auto& [text, error] : cases) CHECK(error_of(text) == error);
 }
@@ -115,24 +115,21 @@ TEST_CASE("events: malformed extensions are refused") {
          "FILE:10: the counts of Ir by instruction exceed its summary (2)"},
         {kVersion + "fl=#! site 2 a.c f 1\n", "FILE:5: sites must be numbered from 1 upwards (2)"},
         {kVersion + "fl=#! site 1 a.c f 1 2@1 3@3\n",
-         "FILE:5: a site within one that does not come before it (3@3)"},
+         "FILE:5: the enclosing site must come first (3@3)"},
         {kVersion + "fl=#! site 1 a.c\n", "FILE:5: expected a file and a function (1)"},
         {kVersion + "fl=#! site 1 a.c f x\n", "FILE:5: malformed number (x)"},
         {kVersion + "fl=#! site 1 a.c f 1@\n", "FILE:5: malformed number ()"},
         {kVersion + kPlace + "1 1\nfl=#! site 1 a.c f 1\n",
-         "FILE:8: a site behind the first function (1 a.c f 1)"},
+         "FILE:8: a site after the first function (1 a.c f 1)"},
         {kSites + kPlace + "1 1\nfl=#! sites 1*2\n",
-         "FILE:9: more sites than counts that they are of (1*2)"},
-        {kSites + kPlace + "1 1\nfl=#! sites 0 1\n",
-         "FILE:9: more sites than counts that they are of (1)"},
-        {kSites + kPlace + "1 1\nfl=#! at-sites 1\n",
-         "FILE:9: more sites than counts that they are of (1)"},
+         "FILE:9: more sites than rows of counts (1*2)"},
+        {kSites + kPlace + "1 1\nfl=#! sites 0 1\n", "FILE:9: more sites than rows of counts (1)"},
+        {kSites + kPlace + "1 1\nfl=#! at-sites 1\n", "FILE:9: more sites than rows of counts (1)"},
         {kSites + kPlace + "1 1\nfl=#! sites 2\n", "FILE:9: unknown site (2)"},
         {kSites + kPlace + "1 1\nfl=#! sites 1*\n", "FILE:9: malformed number ()"},
         {kContexts + "2 in=0 call=0:0x1 f\n",
          "FILE:9: contexts must be numbered from 1 upwards (2)"},
-        {kContexts + "1 in=1 call=0:0x1 f\n",
-         "FILE:9: a context within one that does not come before it (1)"},
+        {kContexts + "1 in=1 call=0:0x1 f\n", "FILE:9: the enclosing context must come first (1)"},
         {kContexts + "1 in=0 0:0x1 f\n",
          "FILE:9: expected call=, interrupted=, inlined= or jumped= (0:0x1 f)"},
         {kContexts + "1 in=0 inlined=3 f\n",
@@ -153,11 +150,11 @@ TEST_CASE("events: malformed extensions are refused") {
         {kVersion + "fl=#! group 1\n", "FILE:5: expected the kind of a group (1)"},
         {kVersion + "fl=#! group 1 object a\n", "FILE:5: malformed number ()"},
         {kVersion + "fl=#! group 1 object in=1 a\n",
-         "FILE:5: a group in one that does not come before it (1)"},
+         "FILE:5: the enclosing group must come first (1)"},
         {kVersion + "fl=#! group 1 object in=0 \"a\n", "FILE:5: malformed name of a group ()"},
         {kVersion + "fl=#! group 1 object in=0 a size\n", "FILE:5: expected KEY=VALUE (size)"},
         {groups + kPlace + "1 1\nfl=#! group 2 object in=0 a\n",
-         "FILE:9: a group behind the first function (2 object in=0 a)"},
+         "FILE:9: a group after the first function (2 object in=0 a)"},
         {groups + "fl=#! of 1 1 1\n", "FILE:6: counts of a group without fn= before them (1 1 1)"},
         {groups + kPlace + "1 1\nfl=#! of 2 1 1\n", "FILE:9: unknown group (2)"},
         {groups + kPlace + "1 1\nfl=#! of 0 1 1\n", "FILE:9: unknown group (0)"},
@@ -180,8 +177,8 @@ TEST_CASE("events: malformed extensions are refused") {
     std::string deep = kVersion, kinds = kVersion;
     for (int i = 1; i <= 257; ++i) deep += fmt::format("fl=#! group {} member in={} a\n", i, i - 1);
     for (int i = 1; i <= 65; ++i) kinds += fmt::format("fl=#! group {} kind{} in=0 a\n", i, i);
-    CHECK(error_of(deep) == "FILE:261: more groups in one another than there can be (257)");
-    CHECK(error_of(kinds) == "FILE:69: more kinds of groups than there can be (kind65)");
+    CHECK(error_of(deep) == "FILE:261: groups are nested too deeply (257)");
+    CHECK(error_of(kinds) == "FILE:69: too many kinds of groups (kind65)");
     for (const auto& [text, error] : cases) CHECK(error_of(text) == error);
     CHECK(error_of(kVersion + "fl=#! later anything\n" + kPlace + "1 2\nsummary: 2 0\n") == "");
 }
