@@ -24,8 +24,9 @@ bool is_marker(std::span<const std::uint8_t> code) {
            std::equal(kMarker.begin(), kMarker.end(), code.begin());
 }
 
-// int with a vector that programs may not use: the processor reports it as it does hlt. They may
-// use 3 and 4, which are reported behind, and 0x80, the system calls of 32-bit programs.
+// An int with a vector that programs may not use: the processor reports it as it reports hlt.
+// Programs may use 3 and 4, which are reported after the instruction, and 0x80, the system calls of
+// 32-bit programs.
 constexpr std::array<std::uint8_t, 2> kForbiddenInt{0xcd, 0xff};
 
 bool is_forbidden_int(const std::uint8_t* code) {
@@ -43,10 +44,12 @@ struct Decoder::Impl {
     static constexpr std::size_t kMostForms = kSlots / 4 * 3;
 
     ZydisDecoder zydis;
-    // Open addressing: 1 + indexes in `entries`, which lie together and stay where they are.
+    // Open addressing. A slot holds 1 + the index of an entry, or 0. Entries lie together and never
+    // move.
     std::vector<std::uint16_t> slots = std::vector<std::uint16_t>(kSlots);
     std::vector<Entry> entries;
-    std::unordered_map<std::uint64_t, Form> unkeyed;  // by pc: what has no key, or no place
+    std::unordered_map<std::uint64_t, Form> unkeyed;  // by pc: forms without a key, or without room
+                                                      // in `entries`
     Form marker, forbidden_int;
 
     Impl() {
@@ -59,9 +62,10 @@ struct Decoder::Impl {
     }
 
     bool decode_form(std::span<const std::uint8_t> code, Form& form) const;
-    // The slot of the key, or the free one where it belongs.
+    // The slot of the key, or the free slot where it belongs.
     std::uint16_t& slot_of(const FormKey& key);
-    // Of the instruction at `code`, which is the one at `pc`; null if it is none.
+    // The form of the instruction at `code`, whose address is `pc`. Null if the bytes are no
+    // instruction.
     const Form* form_of(std::span<const std::uint8_t> code, std::uint64_t pc);
 };
 
@@ -73,7 +77,7 @@ bool Decoder::Impl::decode_form(std::span<const std::uint8_t> code, Form& form) 
         return false;
     form = make_form(instruction, operands.data());
     if (form.disp_bytes != 1) return true;
-    // What an EVEX displacement byte counts in: the displacement that a byte of 1 stands for.
+    // The scale of an EVEX displacement byte: the displacement that a byte of 1 encodes.
     std::array<std::uint8_t, 15> probe{};
     std::memcpy(probe.data(), code.data(), std::min(code.size(), probe.size()));
     probe[form.disp_offset] = 1;

@@ -1,6 +1,6 @@
-// Decodes with Zydis, once for each instruction form: the answer is remembered under the bytes
-// up to the SIB byte, since nothing behind them changes it. A program of 200,000 instructions
-// has some 5,000 forms, and looking one up costs a twentieth of decoding it.
+// Decodes with Zydis, once for each instruction form. The result is remembered under the bytes up
+// to the SIB byte, because later bytes do not change it. A program of 200,000 instructions has some
+// 5,000 forms, and a look-up takes a twentieth of the time of decoding.
 #pragma once
 
 #include "framework/x86/instruction.h"
@@ -10,7 +10,7 @@
 
 namespace assay::native {
 
-// The length of the instruction by which programs speak to the driver (assay/client.h).
+// The length of the instruction with which programs address the driver (assay/client.h).
 inline constexpr unsigned kMarkerBytes = 8;
 
 class Decoder {

@@ -94,8 +94,8 @@ bool two_byte_map_has_modrm(std::uint8_t op) {
     }
 }
 
-// Of VEX map 3: the immediate says which register the fourth operand is (SDM volume 2, VBLENDVPS;
-// AMD64 APM volume 6, VPERMIL2PS and FMA4).
+// True for opcodes of VEX map 3 whose immediate names the fourth operand, a register (SDM volume 2,
+// VBLENDVPS; AMD64 APM volume 6, VPERMIL2PS and FMA4).
 bool immediate_is_register(std::uint8_t op) {
     return (op >= 0x48 && op <= 0x4c) || (op >= 0x5c && op <= 0x5f) || (op >= 0x68 && op <= 0x6f) ||
            (op >= 0x78 && op <= 0x7f);
@@ -103,7 +103,7 @@ bool immediate_is_register(std::uint8_t op) {
 
 constexpr std::size_t kMaxKeyBytes = 14;
 
-// 0 if there is no key.
+// The number of bytes of the key; 0 if there is no key.
 std::size_t form_bytes(std::span<const std::uint8_t> code) {
     std::size_t i = 0;
     while (i < code.size() && is_legacy_prefix(code[i])) ++i;
@@ -151,15 +151,15 @@ std::uint64_t load_word(const std::uint8_t* at) {
     return word;
 }
 
-// The first bytes of a word in memory.
+// The first `count` bytes of a word in memory.
 std::uint64_t first_bytes(std::uint64_t word, std::size_t count) {
     return count < 8 ? word & ((std::uint64_t{1} << (8 * count)) - 1) : word;
 }
 
 }  // namespace
 
-// Whole words are read where there are as many bytes as an instruction can have: bytes that are
-// copied one by one could not be read as words right afterwards without waiting for them.
+// Reads whole words if the code is long enough: bytes that are copied one by one and then read as a
+// word would stall the processor.
 std::optional<FormKey> form_key(std::span<const std::uint8_t> code) {
     constexpr std::size_t kWord = sizeof(std::uint64_t);
     const std::size_t length = form_bytes(code);
@@ -191,9 +191,9 @@ void note_read(Form& form, ZydisRegister reg) {
     if (number < 16) form.reads |= bit(number);
 }
 
-// Instructions that leave their destination as it was: rdssp without shadow stacks (SDM volume 2),
-// bit scans of 0 on all processors so far, and what processors without BMI1 and LZCNT take for bit
-// scans.
+// Instructions that may leave their destination unchanged: rdssp without shadow stacks (SDM volume
+// 2), bit scans of 0 on all processors so far, and the encodings that processors without BMI1 and
+// LZCNT execute as bit scans.
 bool may_not_write(const ZydisDecodedInstruction& zydis) {
     switch (zydis.mnemonic) {
         case ZYDIS_MNEMONIC_RDSSPD:
@@ -240,7 +240,7 @@ RegisterOperand::Kind kind_of(ZydisRegister reg) {
                                                                 : RegisterOperand::kGpr;
 }
 
-// Of scalar instructions Zydis tells the size of what they use of a vector register.
+// For scalar instructions, Zydis reports the size of the part of a vector register that they use.
 unsigned bytes_of(const ZydisDecodedOperand& operand) {
     switch (ZydisRegisterGetClass(operand.reg.value)) {
         case ZYDIS_REGCLASS_XMM:
@@ -266,13 +266,12 @@ RegisterOperand register_operand(const ZydisDecodedOperand& operand) {
     return out;
 }
 
-// Zydis has them write st(0), too.
+// Zydis reports that they also write st(0).
 bool only_tests(const ZydisDecodedInstruction& zydis) {
     return zydis.mnemonic == ZYDIS_MNEMONIC_FTST || zydis.mnemonic == ZYDIS_MNEMONIC_FXAM;
 }
 
-// The mask that an instruction works under is no operand of it. Zydis lists explicit operands
-// first.
+// The opmask of an instruction does not count as an operand. Zydis lists explicit operands first.
 void note_register_operand(Form& form, const ZydisDecodedInstruction& zydis,
                            const ZydisDecodedOperand& operand) {
     if (operand.encoding == ZYDIS_OPERAND_ENCODING_MASK) return;
@@ -294,7 +293,7 @@ void note_register_operand(Form& form, const ZydisDecodedInstruction& zydis,
         }
 }
 
-// Under an opmask other than k0, or the mask of a register.
+// True under an opmask other than k0, or under a mask in a register.
 bool is_masked(const ZydisDecodedInstruction& zydis) {
     switch (zydis.mnemonic) {
         case ZYDIS_MNEMONIC_MASKMOVQ:
@@ -311,8 +310,8 @@ bool is_masked(const ZydisDecodedInstruction& zydis) {
     }
 }
 
-// The bounds of MPX, which Linux has not let programs use since 5.6, are not accessed unless they
-// are enabled: SDM volume 1, 17.5.3.
+// MPX accesses bounds only if it is enabled (SDM volume 1, 17.5.3). Linux has not enabled it since
+// 5.6.
 bool touches_no_data(const ZydisDecodedInstruction& zydis) {
     switch (zydis.meta.category) {
         case ZYDIS_CATEGORY_MPX:
@@ -329,7 +328,7 @@ bool touches_no_data(const ZydisDecodedInstruction& zydis) {
     }
 }
 
-// An operation on the line of its operand, in caches only.
+// True if the instruction only affects the line of its operand in caches.
 bool names_line(const ZydisDecodedInstruction& zydis) {
     return touches_no_data(zydis) && zydis.meta.category != ZYDIS_CATEGORY_MPX;
 }
@@ -348,7 +347,8 @@ void note_memory(Form& form, const ZydisDecodedInstruction& zydis,
     if (operand.mem.type == ZYDIS_MEMOP_TYPE_AGEN) return;
     if (zydis.meta.category == ZYDIS_CATEGORY_NOP || zydis.meta.category == ZYDIS_CATEGORY_WIDENOP)
         return;
-    // fs and gs are the driver's while translated code runs: such an operand is rewritten.
+    // The driver uses fs and gs itself while translated code runs. The translator rewrites an
+    // operand in them.
     const Segment segment = segment_of(operand);
     if (segment != Segment::kFlat) form.segment = segment;
     if (touches_no_data(zydis) && !names_line(zydis)) return;
@@ -368,10 +368,10 @@ void note_memory(Form& form, const ZydisDecodedInstruction& zydis,
     reference.encoded = !hidden && !is_string_instruction(zydis);
     reference.segment = segment;
     reference.address32 = zydis.address_width == 32 && reference.base != RSP;
-    // Zydis names the stack operand of a push by the pointer before the decrement.
+    // Zydis describes the stack operand of a push by the pointer before the decrement.
     if (hidden && writes && reference.base == RSP)
         reference.bias = static_cast<std::int16_t>(-static_cast<int>(reference.bytes));
-    // SDM, POP: a destination addressed by rsp is computed after the increment.
+    // SDM, POP: a destination that is addressed by rsp is computed after the increment.
     if (zydis.mnemonic == ZYDIS_MNEMONIC_POP && !hidden && reference.base == RSP)
         reference.bias = static_cast<std::int16_t>(reference.bytes);
     if (names_line(zydis)) {
@@ -379,15 +379,15 @@ void note_memory(Form& form, const ZydisDecodedInstruction& zydis,
         form.references[0] = reference;
         return;
     }
-    if (form.reference_count == 2) {  // no instruction of user mode has three
+    if (form.reference_count == 2) {  // no instruction of user mode has three references
         form.flow = Flow::kUnsupported;
         return;
     }
     form.references[form.reference_count++] = reference;
 }
 
-// Reads come before writes; cmps reads [rdi] first, as Valgrind has it (the manual leaves the
-// order open).
+// Reads come before writes. cmps reads [rdi] first, as in Valgrind; the manual leaves the order
+// open.
 void order_references(Form& form, const ZydisDecodedInstruction& zydis) {
     if (form.reference_count != 2) return;
     const bool compares = is_string_instruction(zydis) && (zydis.opcode & 0xfe) == 0xa6;
@@ -395,8 +395,8 @@ void order_references(Form& form, const ZydisDecodedInstruction& zydis) {
         std::swap(form.references[0], form.references[1]);
 }
 
-// clzero stores zeros to the line that rax points into (AMD64 APM volume 3). Zydis tells of rax
-// only.
+// clzero stores zeros to the line that rax points into (AMD64 APM volume 3). Zydis reports only
+// rax.
 void note_cleared_line(Form& form, const ZydisDecodedInstruction& zydis) {
     MemoryReference reference;
     reference.kind = TRACE_SITE_WRITE;
@@ -408,7 +408,7 @@ void note_cleared_line(Form& form, const ZydisDecodedInstruction& zydis) {
 
 }  // namespace
 
-// By category: movsd and cmpsd are names of SSE instructions, too.
+// By category, because movsd and cmpsd are also names of SSE instructions.
 bool is_string_instruction(const ZydisDecodedInstruction& zydis) {
     return zydis.meta.category == ZYDIS_CATEGORY_STRINGOP;
 }
@@ -423,7 +423,8 @@ void note_operands(Form& form, const ZydisDecodedInstruction& zydis,
         if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY) note_memory(form, zydis, operands[i]);
     }
     if (form.special == Special::kClearLine) note_cleared_line(form, zydis);
-    // SDM volume 2, CMPS and SCAS: they step, too. Zydis has them read these registers only.
+    // These registers also change (SDM volume 2, CMPS and SCAS). Zydis reports only that they are
+    // read.
     if (is_string_instruction(zydis)) form.writes |= form.reads & (bit(RSI) | bit(RDI));
     form.masked = is_masked(zydis);
     order_references(form, zydis);

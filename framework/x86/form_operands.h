@@ -11,11 +11,11 @@
 
 namespace assay::native {
 
-// The bytes by which the decoder remembers an instruction's form: those up to the SIB byte, or what
-// comes last before it.
+// The bytes under which the decoder remembers an instruction's form: those up to the SIB byte, or
+// up to the last byte before it that the instruction has.
 
 struct FormKey {
-    std::uint64_t words[2] = {0, 0};  // the bytes, and their number in the last one
+    std::uint64_t words[2] = {0, 0};  // the bytes; the last byte is their number
 
     friend bool operator==(const FormKey&, const FormKey&) = default;
     std::uint64_t hash() const {
@@ -25,18 +25,18 @@ struct FormKey {
     }
 };
 
-// Of the instruction at `code`. None if these bytes cannot serve: too many prefixes, one behind REX
-// (which makes REX void), too few bytes, 3DNow! (whose opcode is behind), XOP, or an
-// immediate that names a register.
+// The key of the instruction at `code`. No value if these bytes do not determine the form: too many
+// prefixes, a prefix after REX (which makes REX void), too few bytes, 3DNow! (whose opcode follows
+// the operands), XOP, or an immediate that names a register.
 std::optional<FormKey> form_key(std::span<const std::uint8_t> code);
 
-// The part of make_form() that goes by operands: Form::reads to kills, references, destination,
-// sources, and whether the driver can do with their segments. The form's encoding, flow, special
-// and processor_use are known by then.
+// Sets the members of a form that depend on operands: Form::reads to kills, references, destination
+// and sources. Marks the form as unsupported if the driver cannot handle an operand. Encoding,
+// flow, special and processor_use must be set already.
 void note_operands(Form& form, const ZydisDecodedInstruction& zydis,
                    const ZydisDecodedOperand* operands);
 
-// Of which general-purpose register it is all or a part, kRip, or kNoGpr.
+// The general-purpose register that contains `reg`, kRip, or kNoGpr.
 std::uint8_t gpr_of(ZydisRegister reg);
 
 bool is_string_instruction(const ZydisDecodedInstruction& zydis);

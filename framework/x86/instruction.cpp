@@ -46,7 +46,7 @@ std::int64_t Instruction::immediate() const {
 }
 
 std::uint16_t Instruction::flags_killed() const {
-    // SDM, SHL and others: a masked count of 0 leaves the flags as they are.
+    // SDM, SHL and others: a masked count of 0 leaves the flags unchanged.
     if (form->shift_by_immediate && (immediate() & 0x3f) % 32 == 0) return 0;
     return form->flags_killed;
 }
@@ -91,7 +91,7 @@ bool Instruction::sets_stack() const {
         case 0x89:
         case 0x8d:  // lea
             return !(form->reads & (bit(RSP) | bit(RBP)));
-        case 0x5c:  // pop rsp, but for pop r12
+        case 0x5c:  // pop rsp; pop r12 has the same opcode
             return (form->kills & ~bit(RSP)) == 0;
         case 0x87:
         case 0x94:  // xchg

@@ -1,6 +1,6 @@
-// What the translator needs to know of one instruction. Most of it depends only on the
-// instruction's form, that is on its bytes up to the ModRM and SIB bytes; displacement and
-// immediate are all that differs between two instructions of one form.
+// The facts that the translator needs about one instruction. Most of them depend only on the
+// instruction's form, the bytes up to the ModRM and SIB bytes. Two instructions of one form differ
+// only in displacement and immediate.
 #pragma once
 
 #include "assay/trace_types.h"
@@ -32,7 +32,7 @@ enum Gpr : std::uint8_t {
 inline constexpr std::uint8_t kNoGpr = 0xff;
 inline constexpr std::uint8_t kRip = 16;
 using GprMask = std::uint16_t;
-// None for what is no general register.
+// The bit of a register; 0 if it is no general-purpose register.
 inline constexpr GprMask bit(unsigned reg) {
     return reg < 16 ? static_cast<GprMask>(1U << reg) : GprMask{0};
 }
@@ -54,22 +54,23 @@ enum class Flow : std::uint8_t {
     kSyscall,
     kMarker,           // see assay/client.h
     kInterruptReturn,  // iretq
-    kTrap,             // int3, ud2 and the like: executed in place, they fault
+    kTrap,             // int3, ud2 and others that fault: executed in place
     kUnsupported,
 };
 
-// What some processors lack, and the driver does not run on those that have it.
+// Extensions that some processors lack. The driver cannot run these instructions where the
+// processor has them.
 enum class ProcessorExtension : std::uint8_t {
     kNone,
     kTransactions,  // RTM: xbegin, xend
     kTiles,         // AMX
 };
 
-// What is added to an address: segments but fs and gs have the base 0.
+// The base that is added to an address. Segments other than fs and gs have the base 0.
 enum class Segment : std::uint8_t { kFlat, kFs, kGs };
 
-// One data reference. The address is base + index * scale + displacement, truncated to 32 bits
-// with an address-size prefix, and the segment's base.
+// One data reference. The address is base + index * scale + displacement, truncated to 32 bits with
+// an address-size prefix, plus the segment's base.
 struct MemoryReference {
     std::uint8_t base = kNoGpr;  // Gpr, kRip or kNoGpr
     std::uint8_t index = kNoGpr;
@@ -89,14 +90,13 @@ inline GprMask address_registers(const MemoryReference& reference) {
     return mask;
 }
 
-// True if the address depends on nothing but the code.
+// True if the address depends only on the code.
 inline bool is_constant(const MemoryReference& reference) {
     return reference.segment == Segment::kFlat && reference.index == kNoGpr &&
            (reference.base == kRip || reference.base == kNoGpr);
 }
 
-// References that are computed at run time by the driver's own code, see
-// special_references.cpp.
+// The driver's own code computes these references at run time: see special_references.cpp.
 enum class Special : std::uint8_t {
     kNone,
     kString,     // movs stos lods cmps scas, repeated
@@ -104,70 +104,73 @@ enum class Special : std::uint8_t {
     kBitString,  // bt bts btr btc with a memory and a register operand
     kTranslate,  // xlat
     kClearLine,  // clzero
-    kFlushLine,  // clflush, clflushopt, clwb: no references, but lines that filters must forget
+    kFlushLine,  // clflush, clflushopt, clwb: no references, but filters must forget the line
 };
 
-// What clzero clears: a line of all processors that have it.
+// The bytes that clzero clears: a line on all processors that have it.
 inline constexpr std::uint16_t kClearedBytes = 64;
 
-// Instructions that tell of the processor, or whose effect depends on what it told.
+// Instructions that describe the processor, or whose effect depends on the description.
 enum class ProcessorUse : std::uint8_t {
     kNone,
     kIdentify,   // cpuid, xgetbv
-    kSaveState,  // xsave, xsavec, xsaveopt, xrstor: the components that edx:eax names
+    kSaveState,  // xsave, xsavec, xsaveopt, xrstor: edx:eax names the components
 };
 
 // A register as an operand.
 struct RegisterOperand {
-    // kHighByte: ah, ch, dh, bh. kX87: st(number), as it is called before the instruction; what the
-    // instruction pushes is st(7) then.
+    // kHighByte: ah, ch, dh, bh. kX87: st(number) before the instruction; st(7) if the instruction
+    // pushes it.
     enum Kind : std::uint8_t { kNone, kGpr, kHighByte, kVector, kMask, kMmx, kX87 };
     Kind kind : 3 = kNone;
     std::uint8_t number : 5 = 0;
     std::uint8_t bytes = 0;
 };
 
-// Looking one up costs as much as the cache lines that it takes: with what the decoder remembers it
-// by, it is one.
+// A look-up costs as much as the cache lines that it touches. A form and its key together fit into
+// one line.
 struct Form {
     std::uint8_t length : 4 = 0;  // of the whole instruction
     std::uint8_t opcode_offset : 4 = 0;
-    std::uint8_t modrm_offset : 4 = 0;  // 0 if there is none
-    std::uint8_t disp_offset : 4 = 0;   // 0 if there is none
+    std::uint8_t modrm_offset : 4 = 0;  // or 0
+    std::uint8_t disp_offset : 4 = 0;   // or 0
     std::uint8_t disp_bytes : 4 = 0;
     std::uint8_t imm_offset : 4 = 0;
     std::uint8_t imm_bytes : 4 = 0;
     std::uint8_t reference_count : 2 = 0;
-    bool names_line : 1 = false;  // prefetches, clflush and the like: references[0], not counted
+    bool names_line : 1 = false;  // prefetches, clflush and others: references[0], which does not
+                                  // count as a reference
     ProcessorUse processor_use : 2 = ProcessorUse::kNone;
     Flow flow : 4 = Flow::kNone;
     Special special : 3 = Special::kNone;
-    bool masked : 1 = false;  // not all of its memory operand need be accessed
+    bool masked : 1 = false;  // may access only a part of its memory operand
     bool rip_relative : 1 = false;
-    bool shift_by_immediate : 1 = false;  // leaves the flags alone if the count is 0
-    bool reads_base : 1 = false;          // rdfsbase, rdgsbase: the base of `segment`
-    bool sets_base : 1 = false;           // wrfsbase, wrgsbase
+    bool shift_by_immediate : 1 = false;  // leaves the flags unchanged if the count is 0
+    bool reads_base : 1 = false;          // rdfsbase, rdgsbase: reads the base of `segment`
+    bool sets_base : 1 = false;           // wrfsbase, wrgsbase: sets it
     ProcessorExtension extension : 2 = ProcessorExtension::kNone;
-    bool retried : 1 = false;              // locked, and for Valgrind a loop: see is_predicted()
-    Segment segment : 2 = Segment::kFlat;  // of an operand in fs or gs, or the one of the base
-    bool may_fault : 1 = true;             // false for what surely does not
+    bool retried : 1 = false;              // locked, which Valgrind turns into a loop: see
+                                           // is_predicted()
+    Segment segment : 2 = Segment::kFlat;  // of an operand in fs or gs, or of the base that is read
+                                           // or set
+    bool may_fault : 1 = true;             // false only if it surely cannot fault
     std::uint8_t disp_scale = 1;           // EVEX compressed displacement
     std::uint8_t trace_flags = 0;          // TRACE_INSTR_*
     std::uint16_t opcode = 0;              // TRACE_OPCODE
     std::uint16_t mnemonic = 0;            // ZydisMnemonic
-    GprMask reads = 0;                     // read, or written in part
+    GprMask reads = 0;                     // read, or written only in part
     GprMask writes = 0;                    // written in any way
-    GprMask kills = 0;                     // surely overwritten as a whole
+    GprMask kills = 0;                     // surely overwritten completely
     std::uint16_t flags_read = 0;
     std::uint16_t flags_killed = 0;  // surely overwritten
-    // As TRACE_DESTINATION and TRACE_SOURCE0 and 1 have them.
+    // The operands of TRACE_DESTINATION, TRACE_SOURCE0 and TRACE_SOURCE1.
     RegisterOperand destination, sources[2];
     MemoryReference references[2];
 };
 static_assert(sizeof(Form) <= 48);
 
-// Registers that can hold an operand's address in a changed copy of the instruction: those that it
-// does not use, and that need no other prefix or encoding.
+// Registers that can hold an operand's address in a changed copy of the instruction: the
+// instruction does not use them, and they need no other prefix or encoding.
 inline GprMask registers_for_address(const Form& form) {
     constexpr GprMask kLow = bit(RAX) | bit(RCX) | bit(RDX) | bit(RBX) | bit(RSI) | bit(RDI);
     return static_cast<GprMask>(kLow & ~(form.reads | form.writes));
@@ -181,22 +184,22 @@ struct Instruction {
     std::uint64_t next_pc() const { return pc + form->length; }
     std::int64_t displacement() const;
     std::int64_t immediate() const;
-    // Of a direct jump or call.
+    // The target of a direct jump or call.
     std::uint64_t target() const { return next_pc() + static_cast<std::uint64_t>(immediate()); }
-    // Address that a RIP-relative operand refers to.
+    // The address of a RIP-relative operand.
     std::uint64_t rip_address() const {
         return next_pc() + static_cast<std::uint64_t>(displacement());
     }
     std::uint16_t flags_killed() const;
-    // What the instruction adds to rsp; nothing if that is not a constant. Branches, which end a
-    // block, are not looked at.
+    // The change of rsp by the instruction; no value if it is not constant. Ignores branches, because
+    // they end a block.
     std::optional<std::int64_t> stack_change() const;
-    // True if rsp gets a value from elsewhere, which may point into another stack. Not from rbp:
-    // that is how functions end.
+    // True if rsp gets a value from elsewhere, which may point into another stack. Not from rbp,
+    // because functions end in that way.
     bool sets_stack() const;
 };
 
-// True for what the predictor of trace_capture_predictions takes for one branch.
+// True for instructions that the predictor of trace_capture_predictions treats as one branch.
 inline bool is_predicted(const Instruction& instruction) {
     switch (instruction.form->flow) {
         case Flow::kConditional:

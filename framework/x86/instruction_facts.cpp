@@ -21,7 +21,7 @@ const ZydisDecoder& decoder() {
     return decoder;
 }
 
-// Of a vector register; 0 of all else.
+// The size of a vector register; 0 for any other operand.
 unsigned vector_bits_of(const ZydisDecodedOperand& operand) {
     if (operand.type != ZYDIS_OPERAND_TYPE_REGISTER) return 0;
     switch (ZydisRegisterGetClass(operand.reg.value)) {
@@ -53,9 +53,10 @@ bool is_x87(const ZydisDecodedInstruction& zydis) {
     return zydis.meta.isa_ext == ZYDIS_ISA_EXT_X87;
 }
 
-// Zydis has the whole register as the operand of most scalar instructions, but their names tell:
-// the last letters are ss, sd or sh (single, double, half), or in conversions those before or
-// behind the 2. Names of integers begin with p, as psadbw's; broadcasts make all elements.
+// For most scalar instructions, Zydis reports the whole register as the operand, so this goes by
+// names. The name ends in ss, sd or sh (single, double, half); conversions have these letters
+// before or after the 2. Integer instructions such as psadbw begin with p. Broadcasts write all
+// elements.
 bool is_scalar(const ZydisDecodedInstruction& zydis) {
     std::string_view name = ZydisMnemonicGetString(zydis.mnemonic);
     if (name.starts_with('v')) name.remove_prefix(1);
@@ -68,8 +69,8 @@ bool is_scalar(const ZydisDecodedInstruction& zydis) {
     });
 }
 
-// What it computes with: the first vector of numbers with a point, or else the first vector. There
-// is one.
+// The operand that tells what the instruction computes with: the first vector of floating-point
+// numbers, or else the first vector. The instruction must have a vector operand.
 const ZydisDecodedOperand& computed_operand(Operands operands) {
     const auto is_vector = [](const ZydisDecodedOperand& operand) {
         return vector_bits_of(operand) != 0;
@@ -93,14 +94,15 @@ void note_elements(trace_instr_facts_t& facts, const ZydisDecodedInstruction& zy
     const ZydisDecodedOperand& computed = computed_operand(operands);
     if (computed.element_size == 0) return;
     facts.element_type = is_float(computed) ? TRACE_ELEMENT_FLOAT : TRACE_ELEMENT_INTEGER;
-    // To Zydis, logic and MMX have whole registers as elements: halves, so that 1 is scalar.
+    // For logic and MMX, Zydis reports whole registers as elements. They count as two halves,
+    // because 1 element means scalar.
     facts.element_bits = is_scalar(zydis)
                              ? computed.element_size
                              : std::min<unsigned>(computed.element_size, computed.size / 2U);
     facts.elements = is_scalar(zydis) ? 1 : computed.size / facts.element_bits;
 }
 
-// SDM volume 2, XCHG: with a memory operand it is locked without the prefix.
+// SDM volume 2, XCHG: with a memory operand it is locked even without the prefix.
 bool is_locked(const ZydisDecodedInstruction& zydis, const Form& form) {
     return zydis.attributes & ZYDIS_ATTRIB_HAS_LOCK ||
            (zydis.mnemonic == ZYDIS_MNEMONIC_XCHG && form.reference_count != 0);

@@ -1,5 +1,5 @@
-// What an instruction is, whatever it is executed with: its name, the extension that it belongs to,
-// the vectors that it computes with. For profilers that ask (assay/trace_parse.h).
+// The facts of an instruction that do not depend on its execution: its name, its extension, the
+// vectors that it computes with. For profilers that ask (assay/trace_parse.h).
 #pragma once
 
 #include "assay/trace_types.h"
@@ -9,14 +9,12 @@
 
 namespace assay::native {
 
-// Of the instruction with that encoding. False if there is none. The names are Zydis's own, and
-// valid for ever.
+// Describes the instruction with that encoding. False if there is no such instruction. Names are
+// Zydis's own and stay valid for ever.
 bool find_facts(std::span<const std::uint8_t> code, trace_instr_facts_t& facts);
 
-// What x87 instructions do to the stack of their registers.
-
-// How many registers an instruction with operands on the stack pushes; negative if it pops.
-// `mnemonic`: a ZydisMnemonic.
+// The number of registers that an x87 instruction pushes onto its stack; negative if it pops.
+// `mnemonic` is a ZydisMnemonic.
 int x87_pushes(std::uint16_t mnemonic);
 
 }  // namespace assay::native

@@ -7,8 +7,8 @@
 namespace assay::native {
 namespace {
 
-// mov, pop, lfs or lgs to fs or gs, which are the driver's. Those of ds, es and ss are 0 whatever
-// they hold (SDM volume 3, 3.4.4).
+// True for mov, pop, lfs and lgs to fs or gs, which the driver uses itself. The bases of ds, es and
+// ss are 0 whatever these contain (SDM volume 3, 3.4.4).
 bool loads_own_segment(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* operands) {
     return std::any_of(operands, operands + zydis.operand_count, [](const auto& operand) {
         return operand.type == ZYDIS_OPERAND_TYPE_REGISTER &&
@@ -65,14 +65,15 @@ Flow flow_of(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* op
         default:
             break;
     }
-    // Other than legacy ones (jkzd) only Knights Corner knew: elsewhere they are no instructions.
+    // Only Knights Corner had branches with another encoding (jkzd). Elsewhere they are no
+    // instructions.
     if (zydis.meta.category == ZYDIS_CATEGORY_COND_BR)
         return zydis.encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY ? Flow::kConditional
                                                                    : Flow::kTrap;
     return loads_own_segment(zydis, operands) ? Flow::kUnsupported : Flow::kNone;
 }
 
-// A shift or rotation of one operand by another, and one that shifts bits in from a third.
+// A shift or rotation of one operand by another, or a shift of bits from a third one.
 bool is_shift(const ZydisDecodedInstruction& zydis) {
     switch (zydis.mnemonic) {
         case ZYDIS_MNEMONIC_SHL:
@@ -150,7 +151,7 @@ ProcessorUse processor_use_of(const ZydisDecodedInstruction& zydis) {
     }
 }
 
-// The map as TRACE_OPCODE numbers it.
+// The opcode map in TRACE_OPCODE's numbers.
 unsigned map_of(const ZydisDecodedInstruction& zydis) {
     switch (zydis.opcode_map) {
         case ZYDIS_OPCODE_MAP_0F:
@@ -175,14 +176,14 @@ unsigned map_of(const ZydisDecodedInstruction& zydis) {
 }
 
 std::uint16_t opcode_of(const ZydisDecodedInstruction& zydis) {
-    // What Zydis takes for the opcode of 3DNow! is the byte behind the operands.
+    // For 3DNow!, Zydis reports the byte after the operands as the opcode.
     if (zydis.opcode_map == ZYDIS_OPCODE_MAP_0F0F) return TRACE_OPCODE(1, 0x0f);
     const bool vector = zydis.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY;
     return TRACE_OPCODE(map_of(zydis) | (vector ? TRACE_MAP_VECTOR : 0), zydis.opcode);
 }
 
-// Flags that the manual calls undefined are overwritten by most instructions that have some; AMD's
-// processors leave those of these as they were, and a program can save them.
+// Most instructions overwrite flags that the manual calls undefined for them. AMD's processors
+// leave the flags unchanged for these instructions, and a program can save them.
 bool keeps_undefined_flags(const ZydisDecodedInstruction& zydis) {
     switch (zydis.mnemonic) {
         case ZYDIS_MNEMONIC_BSF:
@@ -249,9 +250,9 @@ void note_encoding(Form& form, const ZydisDecodedInstruction& zydis) {
                                            : static_cast<std::uint8_t>(zydis.raw.prefix_count);
 }
 
-// Valgrind makes a locked instruction a load and a compare-and-swap, and a branch back in case that
-// fails (VEX/priv/guest_amd64_toIR.c, casLE); but for those that compare and exchange themselves.
-// SDM volume 2, XCHG: with a memory operand it is locked without the prefix.
+// Valgrind turns a locked instruction into a load, a compare-and-swap, and a branch back in case
+// that fails (VEX/priv/guest_amd64_toIR.c, casLE). Instructions that compare and exchange are the
+// exception. SDM volume 2, XCHG: with a memory operand it is locked even without the prefix.
 bool is_retried(const ZydisDecodedInstruction& zydis, const Form& form) {
     switch (zydis.mnemonic) {
         case ZYDIS_MNEMONIC_CMPXCHG:
@@ -265,12 +266,12 @@ bool is_retried(const ZydisDecodedInstruction& zydis, const Form& form) {
     }
 }
 
-// Not all processors know these; Zydis has them with arithmetic and branches.
+// Some processors lack these two. Zydis counts them among arithmetic and branches.
 bool is_transactional(const ZydisDecodedInstruction& zydis) {
     return zydis.mnemonic == ZYDIS_MNEMONIC_XTEST || zydis.mnemonic == ZYDIS_MNEMONIC_XABORT;
 }
 
-// Arithmetic, moves and branches in general-purpose registers do not.
+// False for arithmetic, moves and branches that use only general-purpose registers.
 bool may_fault(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* operands) {
     switch (zydis.meta.category) {
         case ZYDIS_CATEGORY_BINARY:
@@ -286,7 +287,7 @@ bool may_fault(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
         default:
             return zydis.mnemonic != ZYDIS_MNEMONIC_LEA;
     }
-    // Moves of segment and control registers may.
+    // Moves to and from segment and control registers may fault.
     const auto is_harmless = [](const ZydisDecodedOperand& operand) {
         return operand.type == ZYDIS_OPERAND_TYPE_IMMEDIATE ||
                (operand.type == ZYDIS_OPERAND_TYPE_REGISTER && gpr_of(operand.reg.value) != kNoGpr);
@@ -296,8 +297,8 @@ bool may_fault(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* 
            !std::all_of(operands, operands + zydis.operand_count_visible, is_harmless);
 }
 
-// What Copies::copy_in_segment() needs: cmpxchg16b at an address of 32 bits or relative to rip
-// has one register too few. Hidden operands are addressed by 64 bits there.
+// Copies::copy_in_segment() needs free registers. cmpxchg16b with a 32-bit or rip-relative address
+// leaves one too few. Hidden operands must have 64-bit addresses.
 bool can_rewrite_segment(const Form& form) {
     const auto in_segment = std::find_if(
         form.references, form.references + form.reference_count,

@@ -1,4 +1,4 @@
-// What the translator needs to know of an instruction (Form), from what Zydis says of it.
+// Makes the Form of an instruction, which the translator uses, from Zydis's description of it.
 #pragma once
 
 #include "framework/x86/instruction.h"
@@ -7,7 +7,7 @@
 
 namespace assay::native {
 
-// `operands` are all of the instruction's, hidden ones included.
+// `operands` includes hidden ones.
 Form make_form(const ZydisDecodedInstruction& zydis, const ZydisDecodedOperand* operands);
 
 }  // namespace assay::native
