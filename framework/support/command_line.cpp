@@ -12,7 +12,6 @@
 namespace assay {
 namespace {
 
-// "a, b or c".
 std::string alternatives(const std::vector<std::string>& words) {
     const std::vector<std::string> first(words.begin(), words.end() - 1);
     return words.size() < 2 ? join(words, "") : join(first, ", ") + " or " + words.back();
@@ -74,7 +73,7 @@ bool Option::takes_file() const {
     return argument.find("FILE") != std::string::npos || argument == "DIR";
 }
 
-// --- What is declared
+// --- Declarations
 
 void CommandLine::describe(const char* name, std::string purpose, std::string footer) {
     name_ = name;
@@ -176,7 +175,7 @@ Option& CommandLine::add_number(const char* names, Number& value,
         Number number{};
         const char* const end = setting.value.data() + setting.value.size();
         const auto [stop, error] = std::from_chars(setting.value.data(), end, number);
-        // What is not a number is in no range.
+        // The comparisons are false for NaN.
         if (error != std::errc() || stop != end || !(number >= least && number <= most))
             bad_value(setting, fmt::format("a number from {} to {}", least, most));
         value = number;
@@ -203,13 +202,13 @@ void CommandLine::needs(std::string_view one, std::string_view other, std::strin
     rules_.push_back({std::string(one), std::string(other), std::move(sentence), true});
 }
 
-// --- What is given
+// --- Parsing
 
 bool CommandLine::has(std::string_view name) const {
     return std::find(given_.begin(), given_.end(), name) != given_.end();
 }
 
-// Its own one, or else one that it refuses.
+// The command's own option comes before one that it refuses, and that before others.
 const Option* CommandLine::find(std::string_view name) const {
     const Option* found = nullptr;
     for (const Option& option : options_)
@@ -262,7 +261,7 @@ std::size_t CommandLine::parse_name(std::span<const std::string> words, std::siz
     const std::string_view dashed = word.substr(0, equals);
     Setting setting{std::string(dashed.substr(2)), "", ""};
     if (has_value) setting.value = word.substr(equals + 1);
-    // Which options profilers have is not known yet: theirs need the equals sign.
+    // The options of profilers are not known yet. They need the equals sign.
     const bool of_others = is_other(find(setting.name));
     const Option* const option = of_others ? nullptr : &option_of(dashed);
     const std::string type = option ? option->argument : "VALUE";
@@ -349,7 +348,7 @@ std::string CommandLine::help() const {
 std::string help_row(std::string_view names, std::string_view help, std::size_t width) {
     constexpr std::size_t kLineWidth = 80;
     std::string row(names), line;
-    // At least two blanks stand between them.
+    // At least two blanks separate names and help.
     if (names.size() + 2 > width)
         row += "\n" + std::string(width, ' ');
     else

@@ -1,5 +1,5 @@
-// A file descriptor that is closed at the end of its scope. For reading, or where another error
-// would not matter: what close() says is lost.
+// A file descriptor that is closed at the end of its scope. The error of close() is lost, so use it
+// for reading, or where another error would not matter.
 #pragma once
 
 #include <unistd.h>

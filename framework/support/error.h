@@ -1,6 +1,6 @@
-// The one exception type of the collector and the tools: a message for the user, complete on one
-// line (what failed, where, the offending value, the remedy), and the exit status that it means.
-// The driver does not use it: it must not throw across translated code.
+// The only exception type of the collector and the tools: a message for the user on one line (what
+// failed, where, the wrong value, the remedy), and an exit status. The driver does not use it,
+// because it must not throw across translated code.
 #pragma once
 
 #include <stdexcept>
@@ -8,7 +8,7 @@
 
 namespace assay {
 
-// Exit statuses of assay's own failures; 126 and 127 as a shell uses them.
+// Exit statuses of assay's own failures. 126 and 127 have the same meaning in a shell.
 inline constexpr int kExitFailure = 125;
 inline constexpr int kExitNotExecutable = 126;
 inline constexpr int kExitNotFound = 127;

@@ -1,5 +1,5 @@
-// A stack for programs that are started with a small limit (RLIMIT_STACK), which is meant for the
-// profiled program.
+// A large stack for assay's own work if the limit RLIMIT_STACK, which the user set for the profiled
+// program, is small.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,8 +13,8 @@ inline bool is_stack_smaller(std::size_t bytes) {
     return getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < bytes;
 }
 
-// Calls `function(argument)` on a stack of that size, where the limit is lower. `function` throws
-// nothing.
+// Calls `function(argument)` on a stack of that size if the limit is lower. `function` must not
+// throw.
 inline void call_on_large_stack(std::size_t bytes, void (*function)(void*), void* argument) {
     void* const stack = is_stack_smaller(bytes)
                             ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE,

@@ -22,11 +22,11 @@ std::function<void(bool problem, std::string_view text)> receiver;
 
 std::function<void()> before_line;
 
-// Hashes of the lines that have been said, in memory that processes share; 0 is a free place.
+// Hashes of the lines written so far, in memory that processes share. 0 is a free entry.
 using Said = std::array<std::atomic<std::size_t>, 4096>;
 Said* said = nullptr;
 
-// True if the line has been said before. When the table is full, all is said.
+// True if the line has been written before. When the table is full, every line counts as new.
 bool said_before(std::string_view text) {
     if (said == nullptr) return false;
     const std::size_t hash = std::hash<std::string_view>()(text) | 1;
@@ -38,7 +38,7 @@ bool said_before(std::string_view text) {
     return false;
 }
 
-// One write for a whole line, so that lines of several processes do not mix.
+// One write for a whole line, so that lines of different processes do not mix.
 void write_line(std::string_view text) {
     const std::string line = fmt::format("assay: {}\n", printable(text));
     std::fwrite(line.data(), 1, line.size(), stderr);
@@ -88,14 +88,16 @@ namespace assay {
 
 namespace {
 
-constexpr std::string_view kEraseLine = "\r\033[K";  // ECMA-48: to the line's start, erase in line
+constexpr std::string_view kEraseLine = "\r\033[K";  // ECMA-48: to the start of the line, erase the
+                                                     // line
 
 void put_on_terminal(std::string_view text) {
     [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
 }
 
 bool is_in_foreground() {
-    const pid_t foreground = tcgetpgrp(STDERR_FILENO);  // -1: nobody's, as in tests
+    const pid_t foreground = tcgetpgrp(STDERR_FILENO);  // -1 if the terminal belongs to no job, as
+                                                        // in tests
     return foreground < 0 || foreground == getpgrp();
 }
 
@@ -117,7 +119,7 @@ void StatusLine::erase() {
 
 void StatusLine::show(std::string text) {
     if (!wanted_ || !is_in_foreground()) return;
-    // A line that is broken into two cannot be erased.
+    // A text that wraps onto a second line could not be erased.
     winsize size{};
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 &&
         text.size() >= size.ws_col)

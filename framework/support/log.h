@@ -1,7 +1,7 @@
-// assay's own words to the user: lines on stderr that begin with "assay: ". What they quote from
-// files and command lines is made printable.
+// assay's messages to the user: lines on stderr that begin with "assay: ". Quotes from files and
+// command lines are made printable.
 //
-// Also the line on a terminal that says how far the work is.
+// Also the line on a terminal that shows progress.
 #pragma once
 
 #include <functional>
@@ -10,35 +10,36 @@
 
 namespace assay::log {
 
-// Leaves out remarks.
+// Suppresses remarks.
 void set_quiet(bool quiet);
 bool quiet();
 
-// The processes that fork(2) makes of this one from now on, and this one, say the same line only
-// once, whoever is first: hundreds of them may have the same to say.
+// From now on, this process and the processes that fork(2) makes of it write equal lines only once
+// in total. Hundreds of processes may have the same message.
 void say_once_among_processes();
 
-// From now on this process says nothing: `receiver` is told what it would say.
+// From now on, this process writes no message but passes it to `receiver`.
 void send_to(std::function<void(bool problem, std::string_view text)> receiver);
 
-// Called before each line on stderr, which may have something to make way there; empty: nothing is.
+// Sets a function that is called before each line on stderr, to clear the way for it. An empty
+// function is not called.
 void call_before_line(std::function<void()> wanted);
 
-// Something that the user may want to know.
+// Writes something that the user may want to know.
 void remark(std::string_view text);
-// Something that the user must know, also with --quiet: an error or a loss.
+// Writes something that the user must know even with --quiet: an error or a loss.
 void problem(std::string_view text);
 
 }  // namespace assay::log
 
 namespace assay {
 
-// A line on the terminal of standard error that says how far something is. Each text replaces the
-// one before; the line is erased before log:: writes another line, and at the end.
+// A progress line on the terminal of standard error. Each text replaces the one before. The line is
+// erased before log:: writes another line, and in the destructor.
 
 class StatusLine {
   public:
-    // Shows nothing unless `wanted`.
+    // Shows nothing if `wanted` is false.
     explicit StatusLine(bool wanted);
     ~StatusLine();
     StatusLine(const StatusLine&) = delete;

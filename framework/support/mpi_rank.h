@@ -1,14 +1,14 @@
-// Which of the processes of an MPI program a process is.
+// The rank of a process among the processes of an MPI program.
 #pragma once
 
 #include <string>
 
 namespace assay {
 
-// As the launcher has told this process, and those that it starts: Open MPI's, MPICH's and those
-// that speak PMI. "" if none has.
+// The rank that the launcher set in the environment of this process: Open MPI, MPICH and launchers
+// that speak PMI. "" if it set no rank.
 std::string mpi_rank();
-// As that process was told when its program began.
+// The rank in the environment with which that process began.
 std::string mpi_rank_of(int pid);
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// What the kernel sees in a program's file: its dynamic linker, the line of a script, and
+// Reads from a program's file, as the kernel does, its dynamic linker, its interpreter line and its
 // privileges.
 #pragma once
 
@@ -17,10 +17,10 @@
 
 namespace assay {
 
-// The dynamic linker that a program names, as the kernel reads it (fs/binfmt_elf.c,
-// load_elf_binary). Of several PT_INTERP segments only the first one counts.
+// The dynamic linker that a program names (fs/binfmt_elf.c, load_elf_binary). Only the first of
+// several PT_INTERP segments counts.
 
-// `segment`: of type PT_INTERP, of the file that is open. Nothing if the kernel would not execute
+// `segment` is of type PT_INTERP, in the open file. No value if the kernel would refuse to execute
 // it.
 inline std::optional<std::string> dynamic_linker_name(int descriptor, const Elf64_Phdr& segment) {
     if (segment.p_filesz < 2 || segment.p_filesz > PATH_MAX) return {};
@@ -32,10 +32,10 @@ inline std::optional<std::string> dynamic_linker_name(int descriptor, const Elf6
     return bytes.c_str();
 }
 
-// The first line of a script, as the kernel reads it (fs/binfmt_script.c, load_script).
+// The first line of a script (fs/binfmt_script.c, load_script).
 
-// How many bytes of a file the kernel looks at (BINPRM_BUF_SIZE), and how many interpreters of
-// interpreters it accepts (fs/exec.c, exec_binprm).
+// The number of bytes of a file that the kernel reads (BINPRM_BUF_SIZE), and the number of nested
+// interpreters that it accepts (fs/exec.c, exec_binprm).
 inline constexpr std::size_t kInterpreterLineBytes = 256;
 inline constexpr int kMostInterpreters = 5;
 
@@ -44,8 +44,8 @@ struct InterpreterLine {
     std::optional<std::string> argument;
 };
 
-// `file`: its first kInterpreterLineBytes bytes, or all if it is shorter. Nothing if the kernel
-// would not take it for a script.
+// `file` is the first kInterpreterLineBytes bytes of the file, or all of a shorter one. No value if
+// the kernel would not take it for a script.
 inline std::optional<InterpreterLine> interpreter_line(std::string_view file) {
     constexpr std::string_view kBlanks = " \t";
     constexpr std::string_view kEnds("\0 \t", 3);
@@ -54,8 +54,8 @@ inline std::optional<InterpreterLine> interpreter_line(std::string_view file) {
     const std::size_t newline = file.find('\n');
     const std::size_t begin = file.find_first_not_of(kBlanks);
     if (begin == std::string_view::npos || begin >= newline) return {};
-    // A line that is longer than what was read may not be cut off within the interpreter's name. It
-    // ends before the last byte that was read.
+    // If the line is longer than the bytes read, these must not end within the interpreter's name.
+    // The line then ends before the last byte read.
     if (newline == std::string_view::npos && file.size() + 2 >= kInterpreterLineBytes) {
         if (file.find_first_of(kEnds, begin) == std::string_view::npos) return {};
         file.remove_suffix(1);
@@ -71,12 +71,10 @@ inline std::optional<InterpreterLine> interpreter_line(std::string_view file) {
     return found;
 }
 
-// Privileges that a process gets by executing a file. A process that executes the driver in the
-// file's place would not get them.
-
-// Why the kernel would change the identity or the capabilities of the process; null if it would
-// not: fs/exec.c, bprm_fill_uid, and security/commoncap.c, get_file_caps. Root has all capabilities
-// anyway (handle_privileged_root).
+// The reason why executing the file would change the identity or the capabilities of a process;
+// null if it would not (fs/exec.c, bprm_fill_uid; security/commoncap.c, get_file_caps). A process
+// that executes the driver instead would not get these privileges. Root has all capabilities anyway
+// (handle_privileged_root).
 inline const char* privilege(int descriptor) {
     struct stat status {};
     struct statvfs system {};

@@ -17,7 +17,7 @@ char lower(char c) {
     return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
 }
 
-// Levenshtein's distance without regard to case, where two letters that have changed places are one
+// Levenshtein's distance without regard to case. Two swapped neighbouring letters count as one
 // mistake.
 std::size_t distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
@@ -46,8 +46,8 @@ std::string_view variable_name(std::string_view pattern, std::size_t at) {
     return pattern.substr(at + 1, close - at - 1);
 }
 
-// The length of the character of UTF-8 (RFC 3629) that the text begins with; 0 if it begins with
-// none. C1 control characters, which terminals obey, count as none.
+// The length of the UTF-8 character (RFC 3629) at the beginning of the text; 0 without one. C1
+// control characters, which terminals obey, count as no character.
 std::size_t character_length(std::string_view text) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     const auto continues = [&](std::size_t i) {
@@ -76,7 +76,7 @@ bool is_plain(char c) {
     return (c >= ' ' && c < 0x7f) || c == '\t';
 }
 
-// Bytes that are neither a character of several nor `stays`, as \xHH.
+// Replaces bytes by \xHH that are neither in a multibyte character nor accepted by `stays`.
 template <typename Stays>
 std::string escaped(std::string_view text, const Stays& stays) {
     if (std::all_of(text.begin(), text.end(), stays)) return std::string(text);
@@ -166,7 +166,8 @@ std::string expand_file_name(std::string_view pattern, int pid, std::string_view
             const std::string rank = mpi_rank();
             if (rank.empty())
                 throw Error(fmt::format(
-                    "file name {}: %r is the rank of a process of MPI, and this is none", pattern));
+                    "file name {}: %r is the rank of an MPI process, and this process has no rank",
+                    pattern));
             out += rank;
         } else if (kind == '%') {
             out += '%';
@@ -179,8 +180,8 @@ std::string expand_file_name(std::string_view pattern, int pid, std::string_view
             out += value;
             i += name.size() + 2;
         } else {
-            throw Error(fmt::format(
-                "file name {}: behind % only p, n, r, q{{VARIABLE}} and % are known", pattern));
+            throw Error(
+                fmt::format("file name {}: after %, write p, n, r, q{{VARIABLE}} or %", pattern));
         }
     }
     return out;
