@@ -155,7 +155,7 @@ class List(unittest.TestCase):
         result = listed(out)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("loaded:", result.stdout)
-        self.assertIn("no counts of instructions: profile with --dump-instr=yes", result.stdout)
+        self.assertIn("no counts of instructions; profile with --dump-instr=yes", result.stdout)
 
     def test_program_that_has_moved(self):
         moved = self.shared / "elsewhere" / "renamed"
@@ -176,7 +176,7 @@ class List(unittest.TestCase):
         other = self.changed("other", lambda text: re.sub(
             rf"(object \d+ {self.program} build-id=)\w+", r"\g<1>0123456789abcdef", text))
         result = self.good(listed(other, "--function=^count_bits$"))
-        self.assertIn("is not what was profiled: its build id is", result.stdout)
+        self.assertIn("has changed since the profile: its build id is", result.stdout)
         self.assertIn("0123456789abcdef", result.stdout)
         self.assertNotIn("retq", result.stdout)
 
@@ -208,7 +208,7 @@ class List(unittest.TestCase):
         result = self.good(listed(path, "--function=^count_bits$"))
         self.assertRegex(result.stdout, r"\n +not_at_hand\.list: 0xabc \(90\.0%\) 0x10 \(2\.0%\) "
                                         r"of 1,000, each up to 3 more\n")
-        self.assertRegex(result.stdout, r"Note: +values are shown as they are: .*not_at_hand")
+        self.assertRegex(result.stdout, r"Note: +values are shown as numbers: .*not_at_hand")
         one = self.good(listed(path, "--function=^count_bits$", "--values=1")).stdout
         self.assertNotIn("0x10 ", one)
 
@@ -228,7 +228,7 @@ class List(unittest.TestCase):
                                                               "\nfn=" + "a" * 500_000 + "\n"))
         self.refused(listed(path, "--function=a.*b.*c.*Z$"), "--function")
         self.assertIn("a" * 500_000, self.good(listed(path, "--function=^(a|b)*$")).stdout)
-        self.refused(listed(path, "--function=("), "--function (: no regular expression")
+        self.refused(listed(path, "--function=("), "--function (: not a regular expression")
 
     def test_hostile_files(self):
         """Addresses anywhere, overlapping and unordered: every count is shown, nothing hangs."""

@@ -173,7 +173,7 @@ class Series(unittest.TestCase):
         self.assertEqual(result.returncode, 125)
         self.assertIn("none has no series: profile with --plugin=reuse", result.stderr)
         noted = self.profile("list", "--dump-instr=yes", plugin="reuse", out="noted")
-        self.assertIn("Note:     1 series, which --series lists\n", run([ASSAY, "list", noted]).stdout)
+        self.assertIn("Note:     1 series: --series lists them\n", run([ASSAY, "list", noted]).stdout)
 
     def test_other_tools_are_not_disturbed(self):
         events = self.profile("list", "--interval-size=1000", plugin="reuse,working_set", out="events.zst")

@@ -28,18 +28,18 @@ ObjectCode::ObjectCode(const events::Object& object, const std::string& path)
     : path_(path.empty() ? object.path : path), file_(symbols::ElfFile::open(path_)) {
     if (!file_) {
         problem_ = path_.starts_with('[')
-                       ? fmt::format("{} is in no file", path_)
+                       ? fmt::format("{} has no file", path_)
                        : fmt::format(
-                             "{} cannot be read as an x86-64 program or library: if it has "
-                             "been moved, say where it is: assay list FILE PROGRAM",
+                             "{} cannot be read as an x86-64 program or library; if it has "
+                             "moved, give its new path: assay list FILE PROGRAM",
                              path_);
         return;
     }
     const std::string now = file_->build_id();
     if (!object.build_id.empty() && now != object.build_id) {
         problem_ = fmt::format(
-            "{} is not what was profiled: its build id is {}, that of the profile {}; profile "
-            "again, or say where the other one is: assay list FILE PROGRAM",
+            "{} has changed since the profile: its build id is {}, the profile's is {}; profile "
+            "again, or give the path of the old file: assay list FILE PROGRAM",
             path_, now.empty() ? "none" : now, object.build_id);
         file_.reset();
         return;
@@ -95,8 +95,8 @@ std::vector<std::unique_ptr<ObjectCode>> open_objects(const std::vector<events::
     }
     if (!used)
         throw Error(
-            fmt::format("{} has neither the build id nor the name of an object of the "
-                        "profile, which are: {}",
+            fmt::format("{} matches no object of the profile by build id or name; the "
+                        "objects are: {}",
                         program, paths));
     return code;
 }
@@ -173,7 +173,7 @@ void ValueSymbols::add(const events::Object& object, bool is_first,
     if (!code.problem().empty()) return;
     const auto data = symbols::DataSymbols::open(code.path());
     if (!data) return;
-    // Link-time addresses, sorted as the values are.
+    // Link-time addresses, in the order of the values.
     std::vector<std::uint64_t> addresses;
     for (const std::uint64_t value : values)
         if (value >= *object.load && data->find(value - *object.load))

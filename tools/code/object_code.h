@@ -1,6 +1,6 @@
-// The code of a profile's objects, from the files that are there now.
+// The code of a profile's objects, from the current files.
 //
-// Also where branches lead, and which variables values point to.
+// Also the targets of branches, and the variables that values point to.
 #pragma once
 
 #include "framework/events/header.h"
@@ -21,18 +21,19 @@ namespace assay {
 
 class ObjectCode {
   public:
-    // `path` is where the object is now; "" if that is the path of the profile.
+    // `path` is the current path of the object; "" if it is still the path in the profile.
     ObjectCode(const events::Object& object, const std::string& path);
 
-    // Why there is no code, with a remedy; "" if there is.
+    // Why there is no code, with a remedy; "" if the code is there.
     const std::string& problem() const { return problem_; }
     const std::string& path() const { return path_; }
 
-    // From an address to the end of its section; empty if there is no code. Valid as long as this.
+    // The bytes from an address to the end of its section; empty if there is no code. Valid as long
+    // as this object.
     std::span<const std::uint8_t> bytes(std::uint64_t address) const;
-    // The functions that contain one of the sorted addresses; see symbols/symbol_table.h.
+    // The functions that contain at least one of the sorted addresses: see symbols/symbol_table.h.
     std::vector<symbols::FunctionRange> functions(std::span<const std::uint64_t> addresses);
-    // The names of what is at sorted addresses; entries of procedure linkage tables too.
+    // The names of the symbols at sorted addresses, including entries of procedure linkage tables.
     std::vector<std::string_view> names(std::span<const std::uint64_t> addresses);
 
   private:
@@ -41,14 +42,12 @@ class ObjectCode {
     symbols::Names names_;
 };
 
-// The code of all objects. `program` stands in for the one with its build id, or with its file
-// name. Throws Error if there is none, unless it is "".
+// The code of all objects. `program`, unless it is "", replaces the object with the same build id,
+// or else with the same file name. Throws Error if no object matches.
 std::vector<std::unique_ptr<ObjectCode>> open_objects(const std::vector<events::Object>& objects,
                                                       const std::string& program);
 
-// Where instructions jump to and what they call.
-
-// Of a direct jump or call: the link-time address that it leads to. 0: it is none.
+// The link-time address that a direct jump or call leads to; 0 for other instructions.
 std::uint64_t branch_target(const native::Instruction& instruction);
 
 // Instructions as text: Capstone's, and Zydis's where Capstone does not know an x86 instruction
@@ -96,18 +95,17 @@ CodeText print_code(const Disassembler& disassembler, native::Decoder& decoder,
 // known.
 void name_targets(std::span<CodeText* const> texts, ObjectCode& code);
 
-// What values are that are addresses in a program's files: functions, variables, sections. Where a
-// file was, its profile says (`load` in docs/reference/events-file.md); what is there, the file, if
-// it still is what was profiled. An integer that happens to be such a number is taken for an
-// address, too.
+// Names values that are addresses in a program's files: functions, variables, sections. The profile
+// contains the address of each file (`load` in docs/reference/events-file.md). A file is used only
+// if it has not changed since the profile. An integer that equals an address by chance is also
+// named.
 
 class ValueSymbols {
   public:
-    // Looks all of the values up at once.
     ValueSymbols(const std::vector<events::Object>& objects, std::vector<std::uint64_t> values);
 
     // "name", "name+0x8", ".bss+0x10 in libx.so"; "" if the value is no known address. The file is
-    // named where it is not the first object, which mostly is the program.
+    // omitted for the first object, which usually is the program.
     std::string_view name(std::uint64_t value) const;
 
   private:

@@ -34,7 +34,7 @@ constexpr std::uint32_t kMostSteps = 10'000'000;
 
 Pattern::Pattern(std::string_view option, std::string_view expression)
     : pattern_(expression),
-      expression_(fmt::format("{} {}: no regular expression", option, expression), expression, 0,
+      expression_(fmt::format("{} {}: not a regular expression", option, expression), expression, 0,
                   kMostSteps),
       match_(pcre2_match_data_create(1, nullptr), pcre2_match_data_free) {}
 
@@ -64,12 +64,11 @@ char closing(char delimiter) {
     }
 }
 
-// The three parts of an expression.
 struct Parts {
     std::string pattern, replacement, flags;
 };
 
-// Takes what stands before the delimiter. One with a backslash before it stands for itself.
+// Takes the text before the delimiter. A delimiter with a backslash before it stands for itself.
 bool take_part(std::string_view& rest, char delimiter, std::string& part) {
     while (!rest.empty() && rest.front() != delimiter) {
         const bool escaped = rest.front() == '\\' && rest.size() > 1;
@@ -97,7 +96,7 @@ bool take_parts(std::string_view expression, Parts& parts) {
     return true;
 }
 
-// \1 of Perl's replacements is PCRE2's ${1}.
+// Writes Perl's \1 as PCRE2's ${1}.
 std::string with_references(std::string_view replacement) {
     std::string out;
     for (std::size_t i = 0; i < replacement.size(); ++i) {
@@ -144,10 +143,11 @@ Replacement::Replacement(std::string_view option, std::string_view expression)
         else if (flag == 'x')
             options |= PCRE2_EXTENDED;
         else
-            throw Error(fmt::format("{}={}: behind the replacement only g, i, m, s and x are known",
-                                    option, expression));
+            throw Error(
+                fmt::format("{}={}: after the replacement, only g, i, m, s and x may follow",
+                            option, expression));
     }
-    // An expression that PCRE2 has to search longer for is not one for names of files.
+    // Far more than any expression needs for names of files.
     constexpr std::uint32_t kMostFileSteps = 1'000'000;
     compiled->expression = RegularExpression(fmt::format("{}={}", option, expression),
                                              parts.pattern, options, kMostFileSteps);

@@ -1,4 +1,4 @@
-// Regular expressions of the user's: patterns that names match, and replacements s/A/B/.
+// Regular expressions from the user: patterns that names match, and replacements s/A/B/.
 #pragma once
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -14,26 +14,25 @@ namespace assay {
 
 // Perl regular expressions, by PCRE2.
 
-// As PCRE2's functions take it.
 inline PCRE2_SPTR pcre2_text(std::string_view text) {
     return reinterpret_cast<PCRE2_SPTR>(text.data());
 }
 
-// What a negative result of one of PCRE2's functions means.
+// The meaning of a negative result of PCRE2's functions.
 std::string pcre2_reason(int code);
 
-// May be copied: the copies share what is compiled.
+// Copies share the compiled expression.
 class RegularExpression {
   public:
     RegularExpression() = default;
-    // `options`: of pcre2_compile(3). A search that takes more steps than `most_steps` fails: some
-    // expressions take forever on some texts. Throws Error, which begins with `context`, if the
-    // pattern is wrong.
+    // `options` are those of pcre2_compile(3). A search of more than `most_steps` steps fails,
+    // because some expressions take forever on some texts. Throws Error, whose message begins with
+    // `context`, if the pattern is wrong.
     RegularExpression(std::string_view context, std::string_view pattern, std::uint32_t options,
                       std::uint32_t most_steps);
 
     const pcre2_code* code() const { return code_.get(); }
-    // Has the limit.
+    // Contains the limit of steps.
     pcre2_match_context* context() const { return context_.get(); }
 
   private:
@@ -41,15 +40,16 @@ class RegularExpression {
     std::shared_ptr<pcre2_match_context> context_;
 };
 
-// What the names of functions are searched for.
+// A pattern to find names of functions.
 
 class Pattern {
   public:
-    // A Perl regular expression. `option` is for messages. Throws Error if that is not what it is.
+    // A Perl regular expression. `option` appears in messages. Throws Error if the expression is
+    // wrong.
     Pattern(std::string_view option, std::string_view expression);
 
-    // Throws Error if the search takes too long, as some expressions do on some names. Names of
-    // any length do no harm: std::regex needs stack for each character.
+    // Throws Error if the search takes too long, as some expressions do on some names. The length
+    // of names is not limited, unlike with std::regex, which needs stack for each character.
     bool is_in(std::string_view name) const;
 
   private:
@@ -63,8 +63,8 @@ class Pattern {
 class Replacement {
   public:
     // s, then any character as delimiter (or a pair of brackets), a Perl regular expression, a
-    // replacement ($1, \1, ${name}, \U, \L, \E), and any of the letters g, i, m, s, x. `option` is
-    // for messages. Throws Error if that is not what it is.
+    // replacement ($1, \1, ${name}, \U, \L, \E), and any of the letters g, i, m, s, x. `option`
+    // appears in messages. Throws Error if the expression is wrong.
     Replacement(std::string_view option, std::string_view expression);
 
     // Throws Error if the search takes too long, as some expressions do on some texts.
@@ -76,11 +76,11 @@ class Replacement {
     std::shared_ptr<const Compiled> compiled_;
 };
 
-// What an option was given. Throws Error.
+// Parses the values of an option. Throws Error.
 std::vector<Replacement> parse_replacements(std::string_view option,
                                             const std::vector<std::string>& expressions);
 
-// All of them, one after the other.
+// Applies all replacements in their order.
 std::string replaced(std::string_view text, std::span<const Replacement> replacements);
 
 }  // namespace assay

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kUnknown = "???";
 
-// As profilers see it while a program runs, but for the pc, which is the link-time address.
+// The instruction as profilers see it during a run, except that pc is the link-time address.
 trace_instr_t instr_of(const native::Instruction& instruction) {
     trace_instr_t instr{};
     instr.pc = instruction.pc;
@@ -27,7 +27,7 @@ trace_instr_t instr_of(const native::Instruction& instruction) {
     return instr;
 }
 
-// Where their code is now: the build ids have been compared.
+// The objects at the current paths of their code. The build ids have already been compared.
 std::vector<events::Object> objects_with_code(
     const std::vector<std::unique_ptr<ObjectCode>>& code) {
     std::vector<events::Object> objects;
@@ -119,9 +119,9 @@ void FunctionWriter::write(const Function& function, ObjectCode& code) {
     output_.write("\n");
 }
 
-// All instructions of a function whose extent is known, and whatever has counts. Counts can lie
-// within another instruction, where a jump goes behind a prefix; and all of them are shown, also
-// where the code between them is data.
+// All instructions of a function with a known extent, and all addresses with counts. An address
+// with counts can lie within another instruction, if a jump skips a prefix. Each is shown, even if
+// the bytes between are data.
 FunctionWriter::Lines FunctionWriter::lines_of(const Function& function, const ObjectCode& code) {
     Lines lines;
     auto row = function.rows.begin();
@@ -148,14 +148,15 @@ FunctionWriter::Line FunctionWriter::line_at(std::uint64_t address, const Row* r
     return {address, row, print_code(disassembler_, decoders_->native, bytes, address)};
 }
 
-// What stands above each line: the place in the source where it is another than before.
+// The text above each line: its place in the source, if that differs from the line before.
 std::vector<std::string> FunctionWriter::source_lines(const Lines& lines, const ObjectCode& code) {
     std::vector<std::string> above(lines.size());
     if (!options_.source || !code.problem().empty()) return above;
     std::vector<std::uint64_t> addresses;
     for (const Line& line : lines) addresses.push_back(line.address);
     if (!std::is_sorted(addresses.begin(), addresses.end())) return above;
-    symbolizer_.learn({code.path(), addresses});  // keeps the debug information for the next one
+    symbolizer_.learn({code.path(), addresses});  // keeps the debug information for the next
+                                                  // function
     const auto places = symbolizer_.resolve(code.path(), addresses);
     std::string_view file, function;
     std::uint32_t number = 0;

@@ -1,4 +1,4 @@
-// One function, instruction by instruction.
+// Prints one function instruction by instruction.
 #pragma once
 
 #include "framework/symbols/symbolizer.h"
@@ -44,8 +44,8 @@ class Instructions {
 struct Function {
     std::string name;
     std::uint32_t object;
-    bool inlined = false;             // into the one that its name tells, too
-    std::uint64_t low = 0, high = 0;  // its code; equal if its extent is not known
+    bool inlined = false;             // also into the function that its name gives
+    std::uint64_t low = 0, high = 0;  // its code; equal if its extent is unknown
     std::vector<const Row*> rows;     // of the profile, by address
     std::vector<std::uint64_t> counts;
 };
@@ -62,7 +62,7 @@ class FunctionWriter {
     void write(const Function& function, ObjectCode& code);
 
   private:
-    // An instruction, or what has counts and is none.
+    // An instruction, or an address with counts that is no instruction.
     struct Line {
         std::uint64_t address;
         const Row* row = nullptr;  // null: no counts
@@ -89,7 +89,7 @@ class FunctionWriter {
     std::unique_ptr<Decoders> decoders_;
     symbols::Symbolizer symbolizer_;
     std::map<std::string, std::vector<std::string>, std::less<>> sources_;  // lines, by file
-    std::string warnings_;  // of sources that are new in sources_
+    std::string warnings_;  // about sources that are new in sources_
 };
 
 }  // namespace assay::list

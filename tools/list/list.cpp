@@ -19,9 +19,9 @@ namespace assay::list {
 
 namespace {
 
-// What is written on the command line, before it is understood.
+// The options as texts, before they are parsed.
 struct Arguments {
-    Options plain;  // those that need no understanding
+    Options plain;  // options that need no parsing
     std::string function, syntax = "att", source = "no", percentages = "yes", color = "auto",
                           pager = "auto";
 };
@@ -36,20 +36,22 @@ void add_what_to_list(CommandLine& line, Arguments& arguments) {
     Options& options = arguments.plain;
     line.add_argument("FILE", options.profile);
     line.add_argument("PROGRAM", options.program, Need::kOptional);
-    line.add_text("--function", arguments.function, "REGEX",
-                  "list the functions whose name contains a match, whatever they count\n"
-                  "Of a function that was inlined into others, the instructions that count there.");
+    line.add_text(
+        "--function", arguments.function, "REGEX",
+        "list all functions whose name contains a match, even those with few counts\n"
+        "For a function that was inlined into others, list its instructions in each of them.");
     line.add_flag("--series", options.series,
                   "print the series of the profile instead, such as reuse's miss curve, as tables");
-    line.add_number("--threshold", options.threshold, 0, 100, "P",
-                    "otherwise those with at least P % of the first sort event; default: 1");
+    line.add_number(
+        "--threshold", options.threshold, 0, 100, "P",
+        "otherwise, list functions with at least P % of the first sort event; default: 1");
     line.add_list("--show", options.show, "A,B,...", "show only these events, in this order");
     line.add_list("--sort", options.sort, "A,B,...", "sort functions by these events");
     line.add_number("--values", options.values, 0, 1024, "N",
                     "show at most N values of an instruction; default: 8");
     line.add_list(
         "--plugin", options.plugins, "NAME,...",
-        "the profilers that print their values, by name or by path; others are found by their "
+        "profilers that print their values, by name or by path; others are found by their "
         "names");
 }
 
@@ -65,7 +67,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_choice("--show-percs", arguments.percentages, "yes|no",
                     "show percentages of the totals; default: yes");
     add_color(line, arguments.color,
-              "highlight what counts most; default: on a terminal, unless NO_COLOR is set");
+              "highlight the highest counts; default: on a terminal, unless NO_COLOR is set");
     add_pager(line, arguments.pager);
 }
 
@@ -96,7 +98,7 @@ namespace {
 
 using Rows = std::span<const Row>;
 
-// The functions of one object: of symbols where the code is there, and of what the profile says.
+// Finds the functions of one object, from its symbols if the code is there, and from the profile.
 class FunctionFinder {
   public:
     FunctionFinder(const Profile& profile, Rows rows, ObjectCode& code,
@@ -115,14 +117,14 @@ class FunctionFinder {
     std::vector<Function> take() { return std::move(functions_); }
 
   private:
-    // Where it is asked for by name, an inlined function is one of its own in each that has it. One
-    // that is asked for itself is whole.
+    // If the user asks for a function by name, its inlined code is shown for each function that
+    // contains it. A function that is wanted itself is shown as a whole.
     bool is_wanted_inlined(const Row& row, const symbols::FunctionRange& range) {
         return wanted_ && row.function != range.name && is_wanted(row.function) &&
                !is_wanted(range.name);
     }
 
-    // Names are those of the profile and of the object's symbols: both stay.
+    // The keys point into the profile or the object's symbols, which live longer.
     bool is_wanted(std::string_view name) {
         const auto [known, is_new] = is_wanted_.try_emplace(name, false);
         if (is_new) known->second = wanted_->is_in(name);
@@ -180,13 +182,13 @@ std::vector<Function> find_functions(const Profile& profile, Rows rows, const Op
     return functions;
 }
 
-// Else there are only values.
+// False if the profile has only values.
 bool have_counts(const std::vector<Function>& functions) {
     return std::any_of(functions.begin(), functions.end(),
                        [](const Function& function) { return any_count(function.counts); });
 }
 
-// The functions to list, in their order. Without counts, no function is above a threshold.
+// Selects and sorts the functions to list. Without counts, no function is above a threshold.
 void choose(std::vector<Function>& functions, const Options& options, const Profile& profile) {
     std::vector<std::size_t> sort(options.sort.size());
     std::transform(options.sort.begin(), options.sort.end(), sort.begin(),
@@ -214,9 +216,9 @@ void write_head(const Options& options, const Profile& profile, const ValuePrint
     for (const std::string& note : values.notes())
         output.write(fmt::format("Note:     {}\n", printable(note)));
     if (const std::size_t series = profile.header().series.size(); series != 0)
-        output.write(fmt::format("Note:     {} series, which --series lists\n", series));
+        output.write(fmt::format("Note:     {} series: --series lists them\n", series));
     if (!counted)
-        output.write("Note:     no counts of instructions: profile with --dump-instr=yes\n");
+        output.write("Note:     no counts of instructions; profile with --dump-instr=yes\n");
     if (!profile.header().incomplete.empty())
         output.write(fmt::format("INCOMPLETE, not the counts of a whole run: {}\n",
                                  printable(profile.header().incomplete)));

@@ -1,5 +1,5 @@
 // assay list: the instructions of functions with the counts of each, and the values that profilers
-// have seen there; after DCPI's dcpilist.
+// have seen there. After DCPI's dcpilist.
 #pragma once
 
 #include "tools/code/object_code.h"
@@ -18,17 +18,18 @@ namespace assay::list {
 
 struct Options {
     std::string profile;
-    std::string program;               // stands in for one of the profile's objects; may be empty
-    std::optional<Pattern> function;   // lists the functions with such names, whatever they count
-    double threshold = 1;              // else those with so many per cent of the first sort event
+    std::string program;               // replaces one of the profile's objects; may be empty
+    std::optional<Pattern> function;   // lists all functions with such names, whatever their counts
+    double threshold = 1;              // otherwise lists functions with so many per cent of the
+                                       // first sort event
     std::vector<std::string> show;     // event names; empty: all
     std::vector<std::string> sort;     // empty: all, in the order of the file
     SourceOptions where;               // to look for sources
-    std::vector<std::string> plugins;  // that print values, by path or name
-    std::size_t values = 8;            // of each list, at most
+    std::vector<std::string> plugins;  // profilers that print values, by path or name
+    std::size_t values = 8;            // most values to print of each list
     Syntax syntax = Syntax::kAtt;
-    bool series = false;  // only those, as tables
-    bool source = false;  // source lines between the instructions
+    bool series = false;  // print only series, as tables
+    bool source = false;  // print source lines between the instructions
     bool percentages = true;
     bool color = false;
     bool pager = false;
@@ -37,7 +38,7 @@ struct Options {
 // For the table of commands.
 std::vector<Option> options();
 
-// No value if --help was asked for and has been printed. Throws Error.
+// No value if --help was given and its text has been printed. Throws Error.
 std::optional<Options> parse_options(int argc, const char* const* argv);
 
 }  // namespace assay::list

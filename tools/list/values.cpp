@@ -20,13 +20,14 @@ std::string_view profiler_name(std::string_view list) {
     return list.substr(0, list.find('.'));
 }
 
-// What the profiler calls this one of its lists; "" if it keeps only one for an instruction.
+// The profiler's name for one of its lists; "" if it keeps only one list for an instruction.
 std::string_view list_name(std::string_view list) {
     const std::size_t point = list.find('.');
     return point == std::string_view::npos ? std::string_view() : list.substr(point + 1);
 }
 
-// The name is from the file, which may be anybody's: no path, whose code would run here.
+// The name comes from the file, which anybody may have written. A path is refused, because its code
+// would run here.
 std::string find_by_name(std::string_view name, collector::CrashGuard& guard) {
     if (name.find('/') != std::string_view::npos)
         throw Error(fmt::format("{} is a path; if you trust it, load it with --plugin", name));
@@ -54,7 +55,7 @@ ValuePrinter::ValuePrinter(const std::vector<std::string_view>& lists,
         try {
             profilers_.push_back(collector::load_profiler(find_by_name(name, guard_), "", guard_));
         } catch (const Error& error) {
-            notes_.push_back(fmt::format("values are shown as they are: {}", error.what()));
+            notes_.push_back(fmt::format("values are shown as numbers: {}", error.what()));
         }
     }
     for (const auto& profiler : profilers_) profiler->has_no_columns_to_lose();
@@ -99,7 +100,7 @@ std::vector<std::string> ValuePrinter::print(std::span<const Profile::Values* co
 
 namespace {
 
-// What it is of, but for all threads and phases.
+// Describes a series: its axes, and its thread and phase if it has them.
 std::string of_what(const events::Series& series) {
     std::string text;
     const auto add = [&](std::string_view name, std::string_view value) {
@@ -110,7 +111,7 @@ std::string of_what(const events::Series& series) {
     add("Phase:", series.phase);
     add("From:", series.from);
     if (series.each != 1)
-        add("Points:", fmt::format("each stands for {} neighbours, with the largest numbers",
+        add("Points:", fmt::format("each combines {} neighbours and has their largest numbers",
                                    with_thousands(series.each)));
     return text;
 }

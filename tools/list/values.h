@@ -1,4 +1,4 @@
-// Lists of values as the profilers that have seen them print them.
+// Prints lists of values with the help of the profilers that recorded them.
 #pragma once
 
 #include "assay/trace_types.h"
@@ -18,16 +18,16 @@ namespace assay::list {
 
 class ValuePrinter {
   public:
-    // `lists`: the names of the lists that will be printed. Their profilers are looked for among
-    // `plugins`, paths or names, and then by their names. At most `most` values of each are
+    // `lists` are the names of the lists to print. Their profilers are searched among `plugins`,
+    // which are paths or names, and then by their names. At most `most` values of each list are
     // printed.
     ValuePrinter(const std::vector<std::string_view>& lists,
                  const std::vector<std::string>& plugins, std::size_t most);
 
-    // What is worth knowing of profilers that are not there, in a line each.
+    // Notes about missing profilers, one line each.
     const std::vector<std::string>& notes() const { return notes_; }
-    // One line, or none if the profiler leaves the list out. As it is if `instr` is null, or if the
-    // profiler is not there.
+    // One line, or none if the profiler omits the list. If `instr` is null or the profiler is
+    // missing, prints the values without its help.
     std::vector<std::string> print(std::span<const Profile::Values* const> lists,
                                    const trace_instr_t* instr);
 
@@ -44,7 +44,7 @@ class ValuePrinter {
 
 void write_series(const events::Series& series, Output& output);
 
-// Those of a file, one behind the other. Throws Error if it cannot be read or has none.
+// Prints all series of a file. Throws Error if the file cannot be read or has no series.
 void list_series(const std::string& path, Output& output);
 
 }  // namespace assay::list

@@ -7,8 +7,9 @@ namespace {
 
 using Lines = std::vector<std::string_view>;
 
-// What is equal in the middle: Myers, "An O(ND) difference algorithm and its variations" (1986),
-// with the furthest reaching paths of each step kept, to go back along them.
+// Finds the equal lines between the equal beginning and end: Myers, "An O(ND) difference algorithm
+// and its variations" (1986). Keeps the furthest reaching paths of each step, to trace the result
+// back.
 class Middle {
   public:
     Middle(const Lines& before, const Lines& after, std::size_t first, std::size_t old_end,
@@ -19,7 +20,7 @@ class Middle {
           old_size_(static_cast<std::ptrdiff_t>(old_end - first)),
           new_size_(static_cast<std::ptrdiff_t>(new_end - first)) {}
 
-    // Pairs of equal lines, the last first; none if there are too many differences.
+    // Pairs of equal lines, the last pair first. Empty if there are too many differences.
     std::vector<LinePair> equal_lines() {
         constexpr std::ptrdiff_t kMostSteps = 2000;  // some 32 MB
         const std::ptrdiff_t most = std::min(old_size_ + new_size_, kMostSteps);
@@ -92,8 +93,8 @@ class Middle {
     std::vector<std::vector<std::ptrdiff_t>> steps_;  // by step: how far each diagonal reaches
 };
 
-// How much of two lines is the same, from 0 to 1: what they begin and end with, without the blanks
-// around.
+// How similar two lines are, from 0 to 1: the share of their common beginning and end, without
+// blanks around the lines.
 double likeness(std::string_view a, std::string_view b) {
     const auto trimmed = [](std::string_view line) {
         constexpr std::string_view kBlanks = " \t\r";
@@ -111,8 +112,8 @@ double likeness(std::string_view a, std::string_view b) {
     return static_cast<double>(begin + end) / static_cast<double>(longer);
 }
 
-// Of lines that have changed, those that are alike enough to be one line with an edit: with the
-// largest sum of likenesses, in their order, by dynamic programming. None if there are too many.
+// Pairs of changed lines that are similar enough to be one edited line. Dynamic programming finds
+// the pairs, in order, with the largest sum of similarities. Empty if there are too many lines.
 std::vector<LinePair> alike_lines(const Lines& before, LinePair first, const Lines& after,
                                   LinePair end) {
     constexpr std::size_t kMostComparisons = 40'000;
@@ -120,7 +121,7 @@ std::vector<LinePair> alike_lines(const Lines& before, LinePair first, const Lin
     const std::size_t rows = end.before - first.before, columns = end.after - first.after;
     if (rows == 0 || columns == 0 || rows > kMostComparisons / columns) return {};
     std::vector<double> likenesses(rows * columns), best((rows + 1) * (columns + 1));
-    // Of the lines from here to the ends.
+    // The largest sum for the lines from here to the ends.
     const auto sum = [&](std::size_t row, std::size_t column) -> double& {
         return best[row * (columns + 1) + column];
     };
@@ -144,8 +145,8 @@ std::vector<LinePair> alike_lines(const Lines& before, LinePair first, const Lin
     return pairs;
 }
 
-// Lines that have changed stand beside one another: those that are alike, and between them as they
-// come.
+// Puts changed lines beside one another: similar lines as pairs, the lines between them in their
+// order.
 void add_changed(const Lines& before, LinePair first, const Lines& after, LinePair end,
                  std::vector<LinePair>& pairs) {
     std::vector<LinePair> alike = alike_lines(before, first, after, end);

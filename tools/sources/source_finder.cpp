@@ -26,8 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of languages that are compiled to machine code. Those of others, in which programs keep their
-// settings and passwords, too, are for the user to add.
+// Extensions of languages that are compiled to machine code. Programs keep settings and passwords
+// in files of other languages, so the user must add those.
 constexpr auto kExtensions = std::to_array<std::string_view>({
     ".c",   ".h",    ".cc",  ".hh",  ".cpp", ".hpp",   ".cxx",   ".hxx",  ".c++",   ".h++",
     ".cp",  ".inc",  ".inl", ".ipp", ".ixx", ".cppm",  ".tcc",   ".tpp",  ".txx",   ".def",
@@ -49,20 +49,20 @@ std::string lower_case(std::string text) {
     return text;
 }
 
-// Nothing is opened: that of a device or a FIFO can block, or do something.
+// Opens nothing, because opening a device or a FIFO can block or have an effect.
 bool is_readable_file(const fs::path& path) {
     std::error_code error;
     return fs::is_regular_file(path, error) && access(path.c_str(), R_OK) == 0;
 }
 
-// Behind links; empty if there is none.
+// The folder after links; empty if it does not exist.
 fs::path folder_behind_links(const fs::path& path) {
     std::error_code error;
     fs::path folder = fs::canonical(path, error);
     return error ? fs::path() : folder;
 }
 
-// Both behind links. Nothing is below an empty path.
+// Both paths are after links. Nothing is below an empty path.
 bool is_below(const fs::path& path, const fs::path& folder) {
     return !folder.empty() &&
            std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
@@ -81,13 +81,13 @@ bool anybody_may_read(const fs::path& path) {
     return !error && (permissions & fs::perms::others_read) != fs::perms::none;
 }
 
-// As compilers for Windows write it, with backslashes.
+// Compilers for Windows write backslashes.
 std::string with_slashes(std::string path) {
     std::replace(path.begin(), path.end(), '\\', '/');
     return path;
 }
 
-// The part of the path after the folder; nothing if the path is not below the folder.
+// The part of the path after the folder; no value if the path is not below the folder.
 std::optional<std::string> rest_below(const std::string& path, std::string_view folder) {
     if (folder.ends_with('/')) folder.remove_suffix(1);
     if (!path.starts_with(folder)) return {};
@@ -96,8 +96,8 @@ std::optional<std::string> rest_below(const std::string& path, std::string_view 
     return rest;
 }
 
-// A name, and what else it can be a name of: without "..", because the folder in front of that may
-// be gone; with slashes.
+// The spellings under which a file may exist: the name itself, without ".." (the folder before that
+// may be gone), and with slashes.
 std::vector<std::string> spellings(const std::string& name) {
     std::vector<std::string> all = {name, fs::path(name).lexically_normal()};
     const std::string slashes = with_slashes(name);
@@ -110,7 +110,7 @@ std::vector<std::string> spellings(const std::string& name) {
     return different;
 }
 
-// With each folder that fits, or as it is if none does.
+// The name with each matching folder replaced, or unchanged if no folder matches.
 std::vector<std::string> moved_names(const std::string& name,
                                      const std::vector<MovedFolder>& moved) {
     std::vector<std::string> names;

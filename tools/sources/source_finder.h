@@ -1,16 +1,16 @@
-// Where the source files of a profile are now, and which of them may be shown.
+// Finds the source files of a profile, and decides which of them may be shown.
 //
-// A profile is data, and may be anybody's: what it names is not shown because it is named there,
-// least of all in a report, which is made to be sent to others. A file is shown if the path that is
-// behind all symbolic links
-//   - has the extension of a source file, one of the usual ones or of those that the user adds;
-//   - is below the working directory, a folder of the user's (`include_dirs`, `moved`), or a folder
-//     where headers are installed, of which those of C++ have no extension;
+// A profile is data, and anybody may have written it. A file is not shown only because the profile
+// names it, least of all in a report, which is made to be sent to others. A file is shown if its
+// path after all symbolic links
+//   - has the extension of a source file, a usual one or one that the user adds;
+//   - is below a folder of the user (`include_dirs`, `moved`);
+//   - is below the working directory, unless it is hidden there or the working directory is /;
+//   - is below a folder of installed headers, because C++'s own have no extension;
 //   - or is named by the debug information of one of the profile's objects, and anybody may read
-//   it:
+//     it:
 //     a program can be sent along with its profile.
-// Not so below the working directory: what is hidden there, and anything if it is /. What is below
-// /proc and /sys is shown only if `include_dirs` says so.
+// Files below /proc and /sys are shown only if they are in `include_dirs`.
 #pragma once
 
 #include "framework/events/header.h"
@@ -31,40 +31,42 @@ struct MovedFolder {
     std::string from, to;
 };
 
-// As options have them, OLD=NEW. Throws Error, which begins with the option.
+// Parses the values OLD=NEW of an option. Throws Error, whose message begins with the option.
 std::vector<MovedFolder> parse_moved(std::string_view option,
                                      const std::vector<std::string>& texts);
 
-// What the user says about sources.
+// The user's options for sources.
 struct SourceOptions {
-    std::vector<std::string> include_dirs;  // where to look for them, too
+    std::vector<std::string> include_dirs;  // additional folders to search
     std::vector<MovedFolder> moved;
-    std::vector<std::string> extensions;  // of sources, beside the usual ones: inc2, or .inc2
+    std::vector<std::string> extensions;  // of sources, in addition to the usual ones: inc2, or
+                                          // .inc2
 };
 
-// What remedies a file that is left out.
+// The remedy for a file that is left out.
 inline constexpr const char* kHowToShow =
-    "--include=DIR shows what is below DIR, --source-extensions=EXT what ends in .EXT";
+    "--include=DIR shows files below DIR, --source-extensions=EXT files that end in .EXT";
 
 class SourceFinder {
   public:
-    // Of a profile with these objects, whose debug information is read once it is needed.
+    // `objects` are those of the profile. Their debug information is read when it is needed.
     SourceFinder(SourceOptions options, std::vector<events::Object> objects);
 
     enum class Status : std::uint8_t {
         kFound,
         kNotFound,
-        kLeftOut,  // there is one, which nothing says is a source
+        kLeftOut,  // the file exists, but nothing shows that it is a source
     };
     struct Source {
         Status status;
-        std::filesystem::path path;  // if it was found
+        std::filesystem::path path;  // if the status is kFound
     };
-    // Who names the file: what the user names may be shown.
+    // The origin of a name. A file that the user names may be shown.
     enum class By : std::uint8_t { kProfile, kUser };
-    // As it was named when it was compiled, with the first moved folder replaced that fits and has
-    // it, also without "..", and with slashes for backslashes; or below a folder of the user's.
-    // There, the name may have lost leading folders, because sources move as whole trees.
+    // Searches for the file under the name from compilation: with the first moved folder replaced
+    // in which the file exists, also without "..", and with slashes instead of backslashes. Then
+    // searches below `include_dirs`. There, leading folders of the name may be missing, because
+    // sources move as whole trees.
     Source find(const std::string& name, By by = By::kProfile);
 
   private:
@@ -75,10 +77,10 @@ class SourceFinder {
 
     SourceOptions options_;
     std::unordered_set<std::string> extensions_;  // in lower case, with a point
-    std::vector<std::filesystem::path> folders_;  // of the user's, behind links
-    std::filesystem::path working_directory_;     // behind links; empty if it is /
-    std::vector<events::Object> objects_;         // whose debug information has not been read
-    std::unordered_set<std::string> names_;       // in that of the others
+    std::vector<std::filesystem::path> folders_;  // of the user, after links
+    std::filesystem::path working_directory_;     // after links; empty if it is /
+    std::vector<events::Object> objects_;         // their debug information has not been read yet
+    std::unordered_set<std::string> names_;       // in the debug information that has been read
 };
 
 // What source files contain. Where they are, SourceFinder knows (source_finder.h).

@@ -16,8 +16,8 @@
 namespace assay {
 namespace {
 
-// A larger share than this hides functions that matter; it is more likely meant as the share of
-// all functions together, as the option was understood by Cachegrind before 3.1.
+// A larger threshold hides functions that matter. Users probably mean the share of all shown
+// functions together, as Cachegrind before 3.1 understood the option.
 constexpr double kLargestThreshold = 20;
 
 }  // namespace
@@ -39,7 +39,7 @@ std::vector<SortEvent> parse_sort(const std::vector<std::string>& words) {
     std::vector<SortEvent> events;
     for (const std::string& word : words) {
         const std::size_t colon = word.rfind(':');
-        // Names of other programs' events can have a colon, as cycles:u.
+        // Events of other programs can have a colon in their name: cycles:u.
         const bool has_threshold =
             colon != std::string::npos &&
             word.find_first_of("0123456789.", colon + 1) == word.find_first_not_of("+-", colon + 1);
@@ -81,7 +81,7 @@ bool is_above_threshold(Counts counts, Counts totals, const std::vector<SortColu
                         const events::Header& header) {
     return std::any_of(sort.begin(), sort.end(), [&](const SortColumn& column) {
         if (!column.percent) return false;
-        // Where a profile has as much as the other, every function that differs matters.
+        // If the totals of both profiles are equal, every function that differs matters.
         if (*column.percent > 0 && header.difference && counts[column.event] == 0) return false;
         return magnitude(counts[column.event], header) * 100 >=
                *column.percent * magnitude(totals[column.event], header);
@@ -99,7 +99,7 @@ double real(std::uint64_t count, const events::Header& header) {
                              : static_cast<double>(count);
 }
 
-// A figure that is whole, such as a sum of counts, looks like a count.
+// A whole figure, such as a sum of counts, looks like a count.
 std::string plain_number(double value) {
     constexpr double kLargestExact = 0x1p53;
     if (value != std::trunc(value) || std::abs(value) > kLargestExact)
@@ -149,8 +149,8 @@ std::vector<std::size_t> shown_events(const std::vector<std::string>& show,
         shown.push_back(index_of("--show", name, names));
         if (shown.back() >= header.events.size() && header.difference)
             throw Error(
-                fmt::format("--show: '{}' is calculated from counts, which says nothing "
-                            "where these are differences; show events",
+                fmt::format("--show: '{}' is calculated from counts, and has no meaning "
+                            "for differences of counts; show events",
                             name));
     }
     return shown;
@@ -204,7 +204,7 @@ Table::Cell Table::cell(std::size_t column, Counts counts, Counts running) const
         return {text == "none" ? "-" : text, "", ""};
     }
     Cell cell = {count_text(counts[column], header), "", ""};
-    // Of nothing, a percentage is only clutter.
+    // A percentage of 0 would only be clutter.
     if (!columns_.percentages || counts[column] == 0) return cell;
     const double total = real(columns_.totals[column], header);
     const auto percent = [&](std::uint64_t count) {
