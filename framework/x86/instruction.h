@@ -191,8 +191,8 @@ struct Instruction {
         return next_pc() + static_cast<std::uint64_t>(displacement());
     }
     std::uint16_t flags_killed() const;
-    // The change of rsp by the instruction; no value if it is not constant. Ignores branches, because
-    // they end a block.
+    // The change of rsp by the instruction; no value if it is not constant. Ignores branches,
+    // because they end a block.
     std::optional<std::int64_t> stack_change() const;
     // True if rsp gets a value from elsewhere, which may point into another stack. Not from rbp,
     // because functions end in that way.

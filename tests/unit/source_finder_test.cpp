@@ -93,8 +93,8 @@ TEST_CASE("source finder: what is no file is not opened, the kernel's files are 
     // A link below /proc leads to a file that has a path of its own.
     CHECK(status_of("/proc/self/root" + folder.write("a.c", "")) == Status::kFound);
     CHECK(status_of("/proc/self/root/etc/passwd") == Status::kLeftOut);
-    CHECK_THROWS_WITH_AS(read_source(folder.file("fifo.c")), doctest::Contains("not a regular file"),
-                         Error);
+    CHECK_THROWS_WITH_AS(read_source(folder.file("fifo.c")),
+                         doctest::Contains("not a regular file"), Error);
     CHECK_THROWS_WITH_AS(read_source("/proc/self/mem"),
                          doctest::Contains("/proc/self/mem: Input/output error"), Error);
     std::filesystem::resize_file(folder.write("huge.c", ""), (std::uintmax_t{1} << 30) + 1);
