@@ -326,7 +326,7 @@ class Kept(Sweep):
                 out, errors = process.communicate(timeout=300)
                 self.assertEqual((process.returncode, out), (-number_of_signal, ""))
                 self.assertEqual(errors, "assay: interrupted: 2 of 6 points are finished; the same "
-                                         "command goes on with the others\n")
+                                         "command continues with the others\n")
                 self.check_rest(3)
 
     def test_after_kill(self):
@@ -337,7 +337,7 @@ class Kept(Sweep):
 
     def test_one_sweep_at_a_time(self):
         process = self.start()
-        self.refused("another assay sweep is at work there", *OTHERS, SIZES, "--rep=once,iterations",
+        self.refused("another assay sweep is using this folder", *OTHERS, SIZES, "--rep=once,iterations",
                      "--trace-children=no", "-j", "1", **self.shell(WAITING))
         process.terminate()
         process.communicate(timeout=300)
@@ -360,7 +360,7 @@ class Refused(Sweep):
         self.assertEqual(first.returncode, 0, first.stderr)
         for options, words in (([SIZES], ["./program"]), ([*OTHERS, SIZES], ["./program", "x"]),
                                ([*OTHERS, "--D1=16K,8,64"], ["./program"])):
-            result = self.refused("is of another sweep", *options, "-o", "here", program=words)
+            result = self.refused("belongs to another sweep", *options, "-o", "here", program=words)
             self.assertIn("begun in " + str(self.folder), result.stderr)
             self.assertIn("choose another folder with -o", result.stderr)
         with program.open("ab") as file:

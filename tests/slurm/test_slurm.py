@@ -183,7 +183,7 @@ class Slurm(unittest.TestCase):
     def test_refused_options_of_sbatch(self):
         result = run(self.words(*EIGHT, "--slurm", "--sbatch=--partition=none"), cwd=self.folder)
         self.assertEqual((result.returncode, result.stderr.count("\n")), (125, 1), result.stderr)
-        self.assertIn("sbatch has refused the points", result.stderr)
+        self.assertIn("sbatch refused the points", result.stderr)
         self.assertIn("partition", result.stderr)
 
     def test_failing_point_is_submitted_again(self):

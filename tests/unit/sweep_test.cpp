@@ -83,7 +83,7 @@ TEST_CASE("a wrong range is refused with the item, what is wrong, and what a ran
          {std::pair{"16K,8,64..100K,8,64", "16K does not become 100K by doubling"},
           {"32K,8,64..16K,8,64", "32K does not become 16K by doubling"},
           {"0,8,64..16K,8,64", "0 does not become 16K by doubling"},
-          {"16K,8,64..64K,16,64", "8 becomes 16 in another number of steps"},
+          {"16K,8,64..64K,16,64", "8 becomes 16 in a different number of steps"},
           {"16K,8,64..128K", "both ends must have as many numbers"},
           {"16K,8,64..16K,8,64", "both ends are the same"},
           {"16K,8,64..128X,8,64", "\"128X\" is no number"},

@@ -12,7 +12,7 @@
 namespace assay {
 namespace {
 
-// The number behind `words`, which stand at the beginning.
+// The number after `words`, if the line begins with these.
 std::optional<std::uint64_t> number_behind(std::string_view line, std::string_view words) {
     if (!line.starts_with(words)) return {};
     line.remove_prefix(words.size());
@@ -22,7 +22,7 @@ std::optional<std::uint64_t> number_behind(std::string_view line, std::string_vi
     return number;
 }
 
-// "# FILE: intervals 3 to 14", as assay merge writes it.
+// Takes FILE from "# FILE: intervals 3 to 14", which assay merge writes.
 std::string merged_file(const std::string& line) {
     constexpr std::string_view kBefore = "# ", kBehind = ": intervals ";
     const std::size_t behind = line.rfind(kBehind);
@@ -46,7 +46,7 @@ void take_comment(const std::string& line, VectorComments& comments) {
 
 VectorComments comments_of(const std::string& path) {
     VectorComments comments;
-    std::string line;  // if it is a comment
+    std::string line;  // a comment; empty for other lines
     bool begins = true, takes = false;
     events::read_file(path, [&](std::string_view block) {
         for (const char c : block) {

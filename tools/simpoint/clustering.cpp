@@ -38,8 +38,8 @@ class Projector {
     void end() {
         if (intervals_.instructions.size() == kMostIntervals)
             throw Error(
-                fmt::format("{}: more than {} intervals: use longer ones", path_, kMostIntervals));
-        // Whatever its length, an interval counts for what it consists of.
+                fmt::format("{}: more than {} intervals; use longer ones", path_, kMostIntervals));
+        // Intervals of different lengths count alike: only their composition matters.
         const double scale = instructions_ == 0 ? 0 : 1 / static_cast<double>(instructions_);
         for (double& sum : sum_) {
             intervals_.points.values.push_back(sum * scale);
@@ -52,8 +52,8 @@ class Projector {
     Intervals take() { return std::move(intervals_); }
 
   private:
-    // The block's row of the matrix, from -1 to 1: computed, because numbers of blocks can be
-    // large.
+    // The block's row of the matrix, numbers from -1 to 1. It is computed, because block numbers
+    // can be large.
     std::span<const double> row_of(std::uint32_t block) {
         constexpr std::uint32_t kRemembered = 1U << 20;
         if (block >= kRemembered) return make_row(block, row_);
@@ -80,7 +80,7 @@ class Projector {
     Intervals intervals_;
     std::uint64_t instructions_ = 0;
     std::vector<double> sum_;
-    std::vector<double> row_;   // of a block that is not remembered
+    std::vector<double> row_;   // of a block whose row is not kept
     std::vector<double> rows_;  // by block
     std::vector<bool> known_;
 };
@@ -97,7 +97,7 @@ Intervals read_intervals(const std::string& path, std::size_t dimensions, std::u
     Intervals intervals = projector.take();
     if (intervals.instructions.empty())
         throw Error(path +
-                    ": no intervals: the program ran for less than one; use a smaller "
+                    ": no intervals, because the program ran for less than one; use a smaller "
                     "--interval-size with --plugin=bbv");
     return intervals;
 }
@@ -116,8 +116,8 @@ void add_center(Clustering& clustering, std::span<const double> point) {
     clustering.centers.values.insert(clustering.centers.values.end(), point.begin(), point.end());
 }
 
-// Each further one is a point, with a probability in proportion to its squared distance from the
-// nearest of those before.
+// The first center is a random point. Each further center is a point that is chosen with a
+// probability in proportion to its squared distance from the nearest center so far.
 Clustering choose_centers(const Points& points, std::size_t k, std::uint64_t seed) {
     Clustering made;
     made.centers.dimensions = points.dimensions;
@@ -141,7 +141,7 @@ Clustering choose_centers(const Points& points, std::size_t k, std::uint64_t see
     }
 }
 
-// Assigns each point to the nearest center. Returns whether any has changed.
+// Assigns each point to the nearest center. Returns whether an assignment has changed.
 bool assign(Clustering& clustering, const Points& points) {
     bool changed = false;
     clustering.distortion = 0;
@@ -166,7 +166,7 @@ std::vector<std::size_t> sizes(const Clustering& clustering) {
     return sizes;
 }
 
-// A center without points stays where it is.
+// A center without points does not move.
 void move_centers(Clustering& clustering, const Points& points) {
     const std::size_t dimensions = points.dimensions;
     const std::vector<std::size_t> members = sizes(clustering);
@@ -196,7 +196,7 @@ void remove_empty(Clustering& clustering) {
     for (std::uint32_t& cluster : clustering.cluster) cluster = number[cluster];
 }
 
-// Numbered in the order in which they first occur.
+// Numbers clusters in the order in which they first occur.
 void renumber(Clustering& clustering) {
     constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
     std::vector<std::uint32_t> number(clustering.centers.count(), kNone);
@@ -224,9 +224,9 @@ Clustering best_of_seeds(const Points& points, std::size_t k, const Search& sear
     return best;
 }
 
-// For k from 1 up, on several threads.
+// Clusterings for each k from 1 up, on several threads.
 std::vector<Clustering> all_sizes(const Points& points, const Search& search) {
-    // With as many clusters as points nothing would be left to estimate a variance from.
+    // As many clusters as points would leave nothing to estimate a variance from.
     const std::size_t most =
         std::max<std::size_t>(1, std::min(search.most_clusters, points.count() - 1));
     std::vector<Clustering> made(most);
@@ -244,7 +244,6 @@ std::vector<Clustering> all_sizes(const Points& points, const Search& search) {
     return made;
 }
 
-// Evenly spread.
 Points sample_of(const Points& points, std::size_t most) {
     if (points.count() <= most) return points;
     Points sample{points.dimensions, {}};
@@ -274,11 +273,12 @@ double bic(const Clustering& clustering, const Points& points) {
     const auto count = static_cast<double>(points.count());
     const auto dimensions = static_cast<double>(points.dimensions);
     const auto k = static_cast<double>(clustering.centers.count());
-    // Intervals that differ in so little of their instructions are of one phase: they end wherever
-    // their number says, so that some have a few instructions of the next phase, or of what lies
-    // between two. Without such a bound, each of them would be a phase of its own, and points that
-    // are their centers would have an infinite likelihood. In a dimension of the projection, the
-    // difference has that part of the variance between two elements of the matrix: 2 / 3.
+    // Intervals that differ in such a small part of their instructions belong to one phase.
+    // Intervals end at a count of instructions, so some contain a few instructions of the next
+    // phase or of the code between two phases. If there were no bound, each of them would be its
+    // own phase, and points that equal their centers would have an infinite likelihood. In one
+    // dimension of the projection, the variance of the difference is this part times the variance
+    // between two elements of the matrix, 2 / 3.
     constexpr double kOnePhase = 0.01;
     constexpr double kLeastVariance = kOnePhase * kOnePhase * 2 / 3;
     const double freedom = std::max(1.0, count - k) * dimensions;
@@ -304,7 +304,7 @@ Clustering find_phases(const Points& points, const Search& search) {
             return a.score < b.score;
         };
         const auto [lowest, highest] = std::minmax_element(sizes.begin(), sizes.end(), by_score);
-        // Rounding may take all of the range beyond its end.
+        // Rounding can push the result above the highest score.
         const double range = highest->score - lowest->score;
         const double wanted = std::min(lowest->score + search.threshold * range, highest->score);
         found = *std::find_if(sizes.begin(), sizes.end(),
@@ -334,7 +334,7 @@ std::vector<std::size_t> representatives(const Clustering& clustering, const Poi
 double explained_variance(const Clustering& clustering, const Points& points) {
     if (points.count() == 0) return 1;
     const double total = k_means(points, 1, 1, 0).distortion;
-    // Of equal points, their mean differs from them by what it is rounded.
+    // The mean of equal points differs from them by rounding.
     constexpr double kRounding = 1e-24;
     const bool differ = total > kRounding * static_cast<double>(points.values.size());
     return differ ? 1 - clustering.distortion / total : 1;

@@ -18,10 +18,10 @@ namespace assay::simpoint {
 
 namespace {
 
-// Of xterm's 256 colours, such as can be told apart on dark and on light ground.
+// A selection of xterm's 256 colours that differ clearly on dark and on light backgrounds.
 constexpr std::array<unsigned, 12> kColors{33, 208, 34, 161, 99, 178, 37, 130, 205, 244, 70, 25};
 
-// The one that occurs most often.
+// The most frequent phase, the earliest of equals.
 std::uint32_t usual(std::span<const std::uint32_t> phases) {
     std::map<std::uint32_t, std::size_t> times;
     for (const std::uint32_t phase : phases) ++times[phase];
@@ -72,14 +72,14 @@ struct Arguments {
 };
 
 constexpr const char* kPurpose =
-    "Finds the phases of a program in its basic block vectors, and for each phase the\n"
-    "interval that stands for it. Vectors are projected to a few dimensions and\n"
-    "clustered by k-means; of the numbers of clusters the smallest with a good enough\n"
-    "BIC is taken, as SimPoint 3.2 does.\n\n"
+    "Finds the phases of a program in its basic block vectors, and for each phase an\n"
+    "interval that represents it. Projects the vectors to a few dimensions and\n"
+    "clusters them by k-means. As SimPoint 3.2 does, takes the smallest number of\n"
+    "clusters with a good enough BIC.\n\n"
     "  assay simpoint [options] BBFILE\n";
 
 constexpr const char* kFooter =
-    "BBFILE is what --plugin=bbv or valgrind --tool=exp-bbv writes; it may be\n"
+    "BBFILE is a file of --plugin=bbv or valgrind --tool=exp-bbv, and may be\n"
     "compressed. Results go to BBFILE.simpts (lines \"INTERVAL PHASE\", intervals\n"
     "counted from 0), BBFILE.weights (lines \"WEIGHT PHASE\") and BBFILE.labels (the\n"
     "phase of each interval), and the phases to the terminal. The same file, options\n"
@@ -117,7 +117,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_argument("BBFILE", arguments.file);
     add_search(line, arguments);
     line.add_text("--save-simpoints", arguments.points, "FILE",
-                  "the intervals that stand for phases; default: BBFILE.simpts");
+                  "the intervals that represent phases; default: BBFILE.simpts");
     line.add_text("--save-weights", arguments.weights, "FILE",
                   "the phases' weights; default: BBFILE.weights");
     line.add_text("--save-labels", arguments.labels, "FILE",
@@ -128,9 +128,9 @@ void add_options(CommandLine& line, Arguments& arguments) {
 
 struct Phase {
     std::uint32_t number = 0;
-    std::size_t representative = 0;  // interval
+    std::size_t representative = 0;  // an interval
     std::size_t intervals = 0;
-    double weight = 0;  // of all instructions
+    double weight = 0;  // part of all instructions
 };
 
 std::vector<Phase> phases_of(const Clustering& clustering, const Intervals& intervals) {
@@ -151,7 +151,7 @@ std::vector<Phase> phases_of(const Clustering& clustering, const Intervals& inte
     return phases;
 }
 
-// The most frequent phases that make up that part of the instructions.
+// The most frequent phases that together have `coverage` of the instructions.
 std::vector<Phase> covering(std::vector<Phase> phases, double coverage) {
     std::stable_sort(phases.begin(), phases.end(),
                      [](const Phase& a, const Phase& b) { return a.weight > b.weight; });
@@ -172,7 +172,7 @@ void write_file(const std::string& path, const std::string& text) {
     file.finish();
 }
 
-// Weights are of what is covered: they add up to 1.
+// Divides weights by the covered part, so that they add up to 1.
 void write_results(const Arguments& arguments, const std::vector<Phase>& phases,
                    const Clustering& clustering) {
     const SimulationPointFiles usual = simulation_point_files(arguments.file);
@@ -241,7 +241,7 @@ int simpoint_main(int argc, char** argv) {
     if (arguments.file == "-" &&
         (arguments.points.empty() || arguments.weights.empty() || arguments.labels.empty()))
         throw Error(
-            "simpoint -: standard input has no name for those of the results: give them with "
+            "simpoint -: standard input gives the results no names; give them with "
             "--save-simpoints, --save-weights and --save-labels");
     const simpoint::Intervals intervals =
         simpoint::read_intervals(arguments.file, arguments.dimensions, arguments.search.seed);

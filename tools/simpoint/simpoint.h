@@ -1,5 +1,5 @@
-// assay simpoint: finds the phases of a program in its block vectors, and an interval that stands
-// for each.
+// assay simpoint: finds the phases of a program in its block vectors, and for each phase an
+// interval that represents it.
 #pragma once
 
 #include "tools/command_line/command_line.h"
@@ -11,17 +11,16 @@
 
 namespace assay::simpoint {
 
-// The phases of a program in the order of time, as a line of a terminal.
+// Shows the phases of a program over time as a line on a terminal.
 
-// How a phase is called: A to Z, then a to z, then ?.
+// The letter of a phase: A to Z, then a to z, then ?.
 char letter(std::uint32_t phase);
 
-// At most `width` cells, each for as many intervals as the others, give or take one; a cell has the
-// phase that most of its intervals have, the earliest of equals. With colour, blocks in a colour
-// for each phase, else letters.
+// At most `width` cells. The numbers of intervals in cells differ by at most one. A cell shows the
+// phase that most of its intervals have, the earliest of equals. With colour, cells are blocks in the
+// colours of their phases, otherwise letters.
 std::string strip(std::span<const std::uint32_t> phases, std::size_t width, bool color);
 
-// `text` in the phase's colour.
 std::string in_color(std::uint32_t phase, const std::string& text);
 
 }  // namespace assay::simpoint

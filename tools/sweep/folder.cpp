@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr unsigned kVersion = 1;
-// Behind the name of a point.
+// Follows the name of a point.
 constexpr std::string_view mark_of(Folder::Use use) {
     return use == Folder::Use::kTask ? ".task-" : ".part-";
 }
@@ -34,7 +34,7 @@ std::string host_name() {
     return name.data();
 }
 
-// By its content: times of change can be the same, or be set.
+// Identifies the file by its content, because times of change can be equal or set.
 Json json_of_file(const std::string& path) {
     const auto refuse = [&] {
         throw Error(fmt::format("cannot read '{}': {}", path, system_reason(errno)));
@@ -69,15 +69,15 @@ std::string text_of(const Json& json) {
     return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// What plan.json says. Throws Error.
+// The content of plan.json. Throws Error.
 Json read_plan(const fs::path& path) {
     std::string text;
     events::read_file(path, [&](std::string_view block) { text += block; });
     try {
         Json plan = Json::parse(text);
         if (plan.at("assay sweep") != kVersion)
-            throw Error(fmt::format("{}: of a sweep by another version of assay; {}", path.string(),
-                                    kRemedy));
+            throw Error(fmt::format("{} belongs to a sweep by another version of assay; {}",
+                                    path.string(), kRemedy));
         return plan;
     } catch (const Json::exception& wrong) {
         throw Error(fmt::format("{}: damaged ({}); {}", path.string(), wrong.what(), kRemedy));
@@ -108,14 +108,14 @@ void Folder::lock() {
     if (flock(lock_->number(), LOCK_EX | LOCK_NB) == 0) return;
     if (errno == EWOULDBLOCK)
         throw Error(
-            fmt::format("{}: another assay sweep is at work there: wait for it, or choose "
+            fmt::format("{}: another assay sweep is using this folder; wait for it, or choose "
                         "another folder with -o",
                         path_.string()));
     throw Error(fmt::format("cannot lock '{}': {}", file.string(), system_reason(errno)));
 }
 
 void Folder::claim(const Options& options, const Plan& plan) const {
-    // As it will be read.
+    // Parsed again, so that it compares equal to the content of the file.
     const Json own = Json::parse(text_of(json_of(options, plan)));
     if (!fs::exists(plan_file())) {
         events::OutputFile file(plan_file());
@@ -131,13 +131,13 @@ void Folder::claim(const Options& options, const Plan& plan) const {
         for (const std::string_view key : {"command", "status", "folder"})
             if (before.at(key) != own.at(key))
                 refuse(
-                    fmt::format("is of another sweep, begun in {} as: assay sweep {}",
+                    fmt::format("belongs to another sweep, begun in {} as: assay sweep {}",
                                 before.at("folder").get<std::string>(),
                                 shell_line(before.at("command").get<std::vector<std::string>>())));
         for (const Json& file : own.at("files")) {
             const Json& known = before.at("files");
             if (std::find(known.begin(), known.end(), file) == known.end())
-                refuse(fmt::format("{} is not what it was when the sweep began",
+                refuse(fmt::format("{} has changed since the sweep began",
                                    file.at("path").get<std::string>()));
         }
     } catch (const Json::exception& wrong) {

@@ -1,5 +1,5 @@
-// The folder of a sweep: which sweep it is of, and the points that are finished. A point has a
-// folder of its own, which gets its name once its events file is complete.
+// The folder of a sweep: a description of the sweep, and its finished points. Each point has its
+// own folder, which gets its final name when the point's events file is complete.
 #pragma once
 
 #include "framework/support/descriptor.h"
@@ -21,34 +21,34 @@ inline constexpr std::string_view kEventsFile = "assay.out";
 
 class Folder {
   public:
-    // Whose runs work there: those of the sweep itself, or a task's of a job array.
+    // The runs in the folder belong to the sweep itself or to a task of a job array.
     enum class Use : std::uint8_t { kSweep, kTask };
 
-    // Throws Error if it cannot be made.
+    // Throws Error if the folder cannot be made.
     explicit Folder(const std::string& path, Use use = Use::kSweep);
 
     const std::filesystem::path& path() const { return path_; }
-    // Of a finished point.
+    // The folder of a finished point.
     std::filesystem::path point(const std::string& name) const { return points() / name; }
-    // What the runs of a point have printed, the last one's.
+    // The output of the last run of a point.
     std::filesystem::path log(const std::string& name) const { return points() / (name + ".log"); }
-    // Why the task of a point has failed; there if it has.
+    // The file with the reason why the task of a point failed. It exists only after a failure.
     std::filesystem::path failure(const std::string& name) const {
         return points() / (name + ".failed");
     }
-    // The names of finished points and of these files.
+    // The names of all finished points, logs and failures.
     std::set<std::string> entries() const;
-    // Where a run of a point works: nobody else's, on whatever machine.
+    // The folder in which a run of a point works. No other run, on any machine, uses it.
     std::filesystem::path unfinished(const std::string& name) const;
 
-    // Throws Error if another sweep uses the folder now.
+    // Throws Error if another sweep is using the folder.
     void lock();
-    // Writes down which sweep this is; or throws Error if the folder is another one's, or if a file
-    // that the numbers depend on has changed since.
+    // Records which sweep the folder belongs to. Throws Error if it belongs to another sweep, or if
+    // a file that affects the numbers has changed since.
     void claim(const Options& options, const Plan& plan) const;
-    // How the sweep was called that the folder is claimed for, and in which folder. Throws Error.
+    // The command line of the recorded sweep, and its working directory. Throws Error.
     std::pair<std::vector<std::string>, std::filesystem::path> call() const;
-    // Of runs that were interrupted. Not while any is going on.
+    // Removes the folders of interrupted runs. No run may be going on.
     void remove_unfinished(Use use) const;
 
   private:

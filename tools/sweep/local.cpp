@@ -21,7 +21,7 @@ Progress::Progress(std::size_t points, std::size_t finished)
 void Progress::show(std::size_t ended, std::size_t left, const std::string& waiting) {
     std::string line = fmt::format("assay: {} of {} points", finished_ + ended, points_);
     if (!waiting.empty()) line += ", " + waiting;
-    // As long as those before, as many at a time.
+    // Assumes that each remaining point takes as long as those before.
     if (ended > 0 && left > 0)
         line += ", " +
                 time_left((Clock::now() - start_) *
@@ -53,7 +53,8 @@ class Runs {
           accepted_status_(accepted_status),
           progress_(progress),
           on_end_(ended) {
-        constexpr unsigned kUsual = 32, kMost = 256;  // each has the memory of a profile, and files
+        constexpr unsigned kUsual = 32, kMost = 256;  // each point needs memory for a profile, and
+                                                      // open files
         if (plan.is_of_trace())
             points_in_run_ = jobs != 0 ? std::min(jobs, kMost) : kUsual;
         else
@@ -88,7 +89,7 @@ class Runs {
                 ++run;
                 continue;
             }
-            run->send(SIGKILL);  // to what it has left behind in its group
+            run->send(SIGKILL);  // kills the processes that the run left in its group
             run->finish(status, accepted_status_,
                         [this](std::size_t point, const std::string& failure) {
                             ++ended_;
@@ -98,7 +99,7 @@ class Runs {
         }
     }
 
-    // First as a user would.
+    // Sends SIGTERM first, as a user would, and SIGKILL after some seconds.
     void end_all() {
         constexpr milliseconds kStep{100}, kPatience{5000};
         for (const PointRun& run : running_) run.send(SIGTERM);
@@ -121,7 +122,7 @@ class Runs {
     const Plan& plan_;
     const Folder& folder_;
     const std::span<const std::size_t> points_;
-    std::size_t runs_ = 1, points_in_run_ = 1;  // runs at once
+    std::size_t runs_ = 1, points_in_run_ = 1;  // at once
     const int accepted_status_;
     Progress& progress_;
     const PointEnd& on_end_;
@@ -132,7 +133,7 @@ class Runs {
 }  // namespace
 
 EndSignals::EndSignals() {
-    // Whoever ignores it does not hear of the ends of children.
+    // A process that ignores SIGCHLD cannot wait for it.
     std::signal(SIGCHLD, SIG_DFL);
     sigemptyset(&set_);
     for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {

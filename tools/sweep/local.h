@@ -1,4 +1,4 @@
-// Points, run on this machine.
+// Runs points on this machine.
 #pragma once
 
 #include "framework/support/log.h"
@@ -14,16 +14,16 @@
 
 namespace assay::sweep {
 
-// A line on the terminal that says how far a sweep has come.
+// The progress of a sweep as a line on the terminal.
 
 class Progress {
   public:
-    // `finished`: of the points, before this sweep. Nothing is shown with --quiet, or if standard
-    // error is no terminal.
+    // `finished` is the number of points that were finished before this call. Shows nothing with
+    // --quiet or if standard error is no terminal.
     Progress(std::size_t points, std::size_t finished);
 
-    // Of points that have ended, finished or failed; and of those still to be run, here. `waiting`
-    // is said as it is, "" if there is nothing to say.
+    // `ended` is the number of points that have finished or failed, `left` the number of points
+    // still to run here. `waiting` is appended unless it is "".
     void show(std::size_t ended, std::size_t left, const std::string& waiting = "");
 
   private:
@@ -34,16 +34,16 @@ class Progress {
     const Clock::time_point start_ = Clock::now();
 };
 
-// What is left of a time, for people: "about 3 min", "less than a minute".
+// A remaining time for people: "about 3 min", "less than a minute".
 std::string time_left(std::chrono::duration<double> time);
 
-// Runs the points, `jobs` at a time (0: as many as are good), and returns 0; or the signal that
-// asked this process to end, when those that were running have been ended, too. The calling process
-// must have no other children. Throws Error.
+// Runs the points, at most `jobs` at a time (0: a suitable number). Returns 0, or the signal that
+// asked this process to end, after ending all running points. The calling process must have no
+// other children. Throws Error.
 int run_points(const Plan& plan, const Folder& folder, std::span<const std::size_t> points,
                unsigned jobs, int accepted_status, Progress& progress, const PointEnd& ended);
 
-// Signals that ask a process to end, unless it ignores them, are kept until wait() returns them.
+// Collects signals that ask the process to end, except ignored ones, until wait() returns them.
 class EndSignals {
   public:
     EndSignals();
@@ -51,7 +51,8 @@ class EndSignals {
     EndSignals(const EndSignals&) = delete;
     EndSignals& operator=(const EndSignals&) = delete;
 
-    // Waits for one of them, or for a child's end if `children`, at most so long. 0: for neither.
+    // Waits for one of them, or for the end of a child if `children`, at most this long. Returns 0
+    // without a signal.
     int wait(std::chrono::milliseconds at_most, bool children) const;
 
   private:

@@ -15,32 +15,32 @@
 namespace assay::sweep {
 
 struct Options {
-    // Of the runs, those that are swept too, as on the command line.
+    // The options of the runs, including swept ones, as the user wrote them.
     std::vector<Setting> settings;
-    // With its arguments; or a trace, which is replayed instead.
+    // The program with its arguments, or a trace to replay.
     std::vector<std::string> program;
     bool is_trace = false;
-    // The words that the two above were read from: what makes this sweep another than a second one.
+    // The words of the two members above. Two sweeps with the same words are the same sweep.
     std::vector<std::string> words;
-    int accepted_status = 0;  // of the program, if it has done what it should
+    int accepted_status = 0;  // of the program, if it succeeded
 
     std::string folder;
-    unsigned jobs = 0;  // at once; 0: as many as there are processors
+    unsigned jobs = 0;  // points at once; 0: the number of processors
     std::string format = "text";
     std::vector<std::string> show;  // events and figures; empty: all
     bool quiet = false;
 
     bool slurm = false;
     std::vector<std::string> sbatch;  // further options of sbatch(1)
-    unsigned retries = 2;             // of tasks
-    // Only this point, from 1 on, of a sweep that its folder says everything else about.
+    unsigned retries = 2;             // for tasks
+    // Run only this point, counted from 1, of the sweep that the folder describes; 0: all points.
     unsigned point = 0;
 };
 
-// As on a command line.
+// The option as on a command line.
 std::string written(const Setting& setting);
 
-// No value if --help or --version was asked for and has been printed. Throws Error.
+// No value if --help or --version was given and its text has been printed. Throws Error.
 std::optional<Options> parse_options(int argc, const char* const* argv);
 
 // The subcommand. argv[0] is its name. Returns 1 if a point has failed. Throws Error.

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kMostPoints = 100'000;
 constexpr std::string_view kPointMark = "{point}";
 
-// What is said about options is said once, by the first run.
+// Suppresses messages about options, because the first run writes them.
 class Silence {
   public:
     Silence() {
@@ -45,7 +45,7 @@ bool is_file(const std::string& path) {
 
 }  // namespace
 
-// The profilers of all points, with those that only some of them have (VP_OPTION_PROFILER).
+// The profilers of all points, including those that only some points have (VP_OPTION_PROFILER).
 struct Plan::Profilers {
     Profilers(const std::vector<Setting>& core_settings, const std::vector<Setting>& of_profilers,
               collector::Command command)
@@ -81,7 +81,8 @@ struct Plan::Profilers {
     // Throws Error if no profiler, or more than one, has the option.
     const collector::ProfilerOption& option(const Setting& setting) const {
         const collector::ProfilerOption* const found = find(*session, setting.name);
-        // To say what is wrong; of what is right, the type of the value is looked at later.
+        // assign_to_profilers() throws the right message. It is not called for a correct option,
+        // whose value is checked later.
         const bool is_ambiguous =
             found && setting.name.find('.') == std::string::npos &&
             std::count_if(session->profilers.begin(), session->profilers.end(),
@@ -112,7 +113,7 @@ Plan::Plan(const Options& options, Check check)
     }
     {
         const Profilers profilers(core_, of_profilers, command_);
-        // Those of one name are one list, at the place of the first.
+        // Options of one name form one list, at the place of the first.
         std::vector<std::string> names;
         for (const Setting& setting : of_profilers)
             if (std::find(names.begin(), names.end(), setting.name) == names.end())
@@ -146,7 +147,7 @@ void Plan::count_points() {
         size_ *= option.values.size();
         if (size_ > kMostPoints)
             throw Error(
-                fmt::format("the options have more than {} combinations of values: sweep "
+                fmt::format("the options have more than {} combinations of values; sweep "
                             "over fewer",
                             kMostPoints));
     }
@@ -156,12 +157,12 @@ void Plan::check_output_files() const {
     for (const Setting& output : outputs_)
         if (size_ > 1 && output.value.find(kPointMark) == std::string::npos &&
             output.value.find("%p") == std::string::npos)
-            throw Error(fmt::format("{}: every point would write this file; have {} in its name",
+            throw Error(fmt::format("{}: every point would write this file; put {} into its name",
                                     written(output), kPointMark));
 }
 
-// Each value once, with the first values of the other options: what a profiler refuses is better
-// known now than after hours. Also finds the libraries that profilers load for these values.
+// Tries each value once, with the first values of the other options: a user wants to know a refused
+// value now and not after hours. Also finds the libraries that profilers load for the values.
 void Plan::check_values() {
     const Silence silence;
     collector::Image image;
@@ -249,7 +250,7 @@ std::vector<std::string> Plan::command(std::size_t point, const std::string& eve
     std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe"),
                                    is_trace_ ? "replay" : "run"};
     for (const Setting& setting : settings(point)) words.push_back(written(setting));
-    // The name is no pattern.
+    // % has no special meaning in this name.
     words.push_back("--out=" + replaced(events_file, "%", "%%"));
     if (!is_trace_) words.emplace_back("--");
     words.insert(words.end(), program_.begin(), program_.end());

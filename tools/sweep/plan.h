@@ -1,5 +1,5 @@
-// What a sweep consists of: its points, which are the combinations of the values that options are
-// swept over, and the command of each.
+// The points of a sweep, which are the combinations of the swept options' values, and the command
+// of each.
 #pragma once
 
 #include "framework/collector/run/settings.h"
@@ -15,34 +15,34 @@ namespace assay::sweep {
 struct SweptOption {
     std::string name;  // without dashes
     std::vector<std::string> values;
-    std::vector<std::uint64_t> sizes;  // of the values, for an axis; may be empty: sizes_of()
+    std::vector<std::uint64_t> sizes;  // of the values, for an axis; may be empty: see sizes_of()
 };
 
 class Plan {
   public:
     enum class Check : std::uint8_t { kValues, kNothing };
 
-    // Loads the profilers, to know their options. Throws Error, also if a profiler refuses one of
-    // the values, which are checked unless they have been before.
+    // Loads the profilers to learn their options. Throws Error, also if a profiler refuses one of
+    // the values. `check` tells whether to try the values, which is needed only once.
     explicit Plan(const Options& options, Check check = Check::kValues);
 
     std::size_t size() const { return size_; }
-    // Or the trace that is replayed.
+    // The program, or the trace that is replayed.
     const std::vector<std::string>& program() const { return program_; }
     bool is_of_trace() const { return is_trace_; }
     const std::vector<SweptOption>& swept() const { return swept_; }
-    // A value for each swept option. Points are numbered from 0; the last option varies fastest.
+    // The values of the swept options. Points are numbered from 0. The last option varies fastest.
     std::vector<std::string> values(std::size_t point) const;
-    // For files: its number from 1 on, with as many digits as the last one has.
+    // For files: the number of the point from 1, with leading zeros to equal length.
     std::string name(std::size_t point) const;
-    // For people: --D1=16K,8,64 --LL=1M,16,64; "" if nothing is swept.
+    // For people: --D1=16K,8,64 --LL=1M,16,64; "" if no option is swept.
     std::string label(std::size_t point) const;
     // For messages: point 3 of 24 (--D1=16K,8,64).
     std::string subject(std::size_t point) const;
-    // The words to execute, the first of which is this executable.
+    // The words to execute. The first is this executable.
     std::vector<std::string> command(std::size_t point, const std::string& events_file) const;
-    // Files that the numbers depend on: assay and its profilers, the program or trace, and those
-    // that options name.
+    // Files that affect the numbers: assay and its profilers, the program or trace, and files that
+    // options name.
     const std::vector<std::string>& files() const { return files_; }
 
   private:
@@ -57,16 +57,16 @@ class Plan {
 
     std::vector<std::string> program_;
     bool is_trace_;
-    collector::Command command_;    // of each point
-    std::vector<Setting> core_;     // of assay itself
-    std::vector<Setting> fixed_;    // of profilers, with one value
-    std::vector<Setting> outputs_;  // of profilers, files that they write
+    collector::Command command_;    // of all points
+    std::vector<Setting> core_;     // options of assay itself
+    std::vector<Setting> fixed_;    // options of profilers with one value
+    std::vector<Setting> outputs_;  // options of profilers that name output files
     std::vector<SweptOption> swept_;
     std::size_t size_ = 1;
     std::vector<std::string> files_;
 };
 
-// As a line for a shell.
+// Quotes the words for a shell.
 std::string shell_line(const std::vector<std::string>& words);
 
 }  // namespace assay::sweep

@@ -25,7 +25,7 @@
 namespace assay::sweep {
 namespace {
 
-// What a descriptor has now; false at its end.
+// Reads the bytes that the descriptor has now. False at its end.
 bool read_some(int descriptor, std::string& text) {
     std::array<char, 65536> buffer;
     const ssize_t count = read(descriptor, buffer.data(), buffer.size());
@@ -102,8 +102,8 @@ int open_log(const fs::path& path, const std::string& command) {
     return log;
 }
 
-// In the child. A group of its own, so that Ctrl-C reaches the sweep alone, which decides, and all
-// that the program leaves behind can be ended.
+// Runs in the child. It gets its own process group: Ctrl-C then reaches only the sweep, which
+// decides what to do, and all processes that the program leaves behind can be ended.
 void begin_child(pid_t parent) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -126,7 +126,7 @@ void begin_child(pid_t parent) {
     _exit(kExitNotExecutable);
 }
 
-// Of `assay replay OPTION... TRACE`.
+// The settings of `assay replay OPTION... TRACE`.
 collector::CoreSettings settings_of(const std::vector<std::string>& command) {
     const auto line =
         collector::parse_command_line(std::span(command).subspan(2), collector::kReplay);
@@ -159,10 +159,10 @@ PointRun::PointRun(const Plan& plan, const Folder& folder, std::span<const std::
         if (plan.is_of_trace()) replay(plan.program().front());
         execute(points_.front().command, points_.front().log->number());
     }
-    setpgid(pid_, pid_);  // whoever is first
+    setpgid(pid_, pid_);  // also in the parent, because either may be first
 }
 
-// In the child. What is wrong with the whole stands in the log of each point.
+// Runs in the child. Failures of the whole replay go to the log of each point.
 void PointRun::replay(const std::string& trace) const {
     log::call_before_line({});
     std::vector<std::uint8_t> statuses(points_.size(), kExitFailure);
@@ -201,14 +201,14 @@ void PointRun::finish(int status, int accepted_status, const PointEnd& ended) co
     discard();
 }
 
-// Returns why it is not finished; "" if it is.
+// Returns the reason why the point is not finished; "" if it is.
 std::string PointRun::keep(const Point& point) const {
     try {
         read_point(point.place);
     } catch (const Error& error) {
         return error.what();
     }
-    // Whoever was first: both are complete.
+    // If another run was first, its folder is complete as well.
     if (rename(point.place.c_str(), folder_.point(point.name).c_str()) == 0 || errno == ENOTEMPTY ||
         errno == EEXIST)
         return "";

@@ -1,5 +1,5 @@
-// A run of points, as a process of its own: of a program there is one for each point, of a trace
-// one for many, which replays it once for all of them.
+// A process that runs points. A program has a process for each point. A trace has a process for
+// many points, which replays the trace once for all of them.
 #pragma once
 
 #include "framework/support/descriptor.h"
@@ -17,40 +17,42 @@
 
 namespace assay::sweep {
 
-// What another command prints.
+// The output of another command.
 
 struct CommandOutput {
-    int status = 0;       // its exit status; 128 and the signal's number if that has ended it
-    std::string text;     // of standard output
-    std::string problem;  // of standard error, on one line
+    int status = 0;       // exit status, or 128 plus the signal that ended it
+    std::string text;     // standard output
+    std::string problem;  // standard error, on one line
 };
 
-// Runs a command, which is looked for on PATH, to its end. Throws Error if it cannot be run.
+// Runs a command, which is searched on PATH, to its end. Throws Error if it cannot be run.
 CommandOutput output_of(const std::vector<std::string>& words);
 
-// A point has ended; with "" it is finished, else this is why it has failed.
+// Called when a point has ended. `failure` is "" if the point is finished, otherwise the reason.
 using PointEnd = std::function<void(std::size_t point, const std::string& failure)>;
 
 class PointRun {
   public:
-    // Starts it. It ends with this process, however that ends. Throws Error.
+    // Starts the process. It ends when this process ends, for whatever reason. Throws Error.
     PointRun(const Plan& plan, const Folder& folder, std::span<const std::size_t> points);
     PointRun(const PointRun&) = delete;
     PointRun& operator=(const PointRun&) = delete;
 
     pid_t pid() const { return pid_; }
-    // To the run, which passes it on to the program; or with SIGKILL to all its processes.
+    // Sends a signal to the process, which passes it to the program. Sends SIGKILL to all its
+    // processes.
     void send(int signal) const;
-    // It has ended with this status of waitpid(2). `accepted_status`: of a program.
+    // The process has ended with this status of waitpid(2). `accepted_status` is that of a
+    // successful program.
     void finish(int status, int accepted_status, const PointEnd& ended) const;
-    // It has been ended before its time.
+    // The process was ended early: removes its unfinished points.
     void discard() const;
 
   private:
     struct Point {
         std::size_t number;
         std::string name;
-        std::filesystem::path place;  // where it works
+        std::filesystem::path place;  // the folder where it works
         std::vector<std::string> command;
         std::unique_ptr<Descriptor> log;
     };
@@ -60,7 +62,7 @@ class PointRun {
 
     const Folder& folder_;
     std::vector<Point> points_;
-    Descriptor statuses_;  // of a replay's points, a byte each
+    Descriptor statuses_;  // of a replay's points, one byte each
     pid_t pid_ = -1;
 };
 

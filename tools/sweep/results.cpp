@@ -64,7 +64,7 @@ std::vector<Column> chosen(const std::vector<Column>& all, const std::vector<std
 PointResult read_point(const std::filesystem::path& folder) {
     const std::string file = folder / kEventsFile;
     const std::string index = folder / fmt::format("index.{}", kEventsFile);
-    if (!std::filesystem::exists(file)) throw Error("it has written no events file");
+    if (!std::filesystem::exists(file)) throw Error("no events file was written");
     events::Handler nothing;
     events::FileSummary summary = events::read_events(file, nothing);
     if (!summary.header.incomplete.empty())

@@ -1,4 +1,4 @@
-// What the points of a sweep have counted, as one table.
+// The counts of all points of a sweep as one table.
 #pragma once
 
 #include "framework/events/header.h"
@@ -18,39 +18,38 @@
 
 namespace assay::sweep {
 
-// Of all processes of a run together.
+// All processes of a run together.
 struct PointResult {
     events::Header header;
     std::vector<std::uint64_t> totals;
 };
 
-// From the folder of a point. Throws Error if its events file is not there, not complete, or says
-// that it is not of a whole run.
+// Reads the folder of a point. Throws Error if its events file is missing, incomplete or does not
+// cover a whole run.
 PointResult read_point(const std::filesystem::path& folder);
 
-// An event, or a derived figure.
 struct Column {
     std::string name, unit;
-    std::string description;  // of an event
-    std::string formula;      // of a figure; "" of an event
+    std::string description;  // for events
+    std::string formula;      // for figures; "" for events
 
     bool is_figure() const { return !formula.empty(); }
 };
 
-// A point has no value of what its profilers do not count, and of figures that divide by zero.
+// No value if the point's profilers do not count the event, or if the figure divides by zero.
 using Cell = std::variant<std::monostate, std::uint64_t, double>;
 
-// As people read it; "-" if there is none.
+// For people; "-" without a value.
 std::string cell_text(const Cell& cell, const Column& column);
 
 class Results {
   public:
-    // The results of the points; none of those that are not finished. `show`: see
-    // Options::show. Throws Error if it names what no point has.
+    // Points without a value are not finished. `show` is Options::show. Throws Error if it contains
+    // a name that no point has.
     Results(const std::vector<std::optional<PointResult>>& points,
             const std::vector<std::string>& show);
 
-    // Events, then figures, unless the user has chosen others.
+    // Events, then figures, or those that the user has chosen.
     const std::vector<Column>& columns() const { return columns_; }
     bool is_finished(std::size_t point) const { return finished_[point]; }
     // Empty if the point is not finished.

@@ -21,15 +21,14 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The numbers of an array's tasks are below MaxArraySize, which is 1001 unless configured
-// (slurm.conf(5)).
+// Task numbers must be below MaxArraySize, which is 1001 by default (slurm.conf(5)).
 constexpr std::size_t kMostTasks = 1000;
-// So long a task that has left the queue may have a result that this machine does not see yet: NFS
-// keeps what it knows of a folder for up to a minute (nfs(5), acdirmax), but reads it anew where
-// that has changed. A task that is taken for lost too early costs a run, and no result.
+// A task that has left the queue may have a result that this machine does not see yet. NFS caches a
+// folder for up to a minute (nfs(5), acdirmax), but reads it again when it has changed. A task that
+// is declared lost too early costs a second run, but no result.
 constexpr seconds kUntilLost{15};
 
-// As sbatch takes them: 1-3,7.
+// The numbers in the form of sbatch: 1-3,7.
 std::string ranges_of(const std::vector<std::size_t>& tasks) {
     std::string text;
     for (std::size_t i = 0; i < tasks.size();) {
@@ -61,11 +60,12 @@ SlurmRuns::SlurmRuns(const Plan& plan, const Folder& folder, SlurmSettings setti
 }
 
 int SlurmRuns::execute(std::span<const std::size_t> points) {
-    // Slurm need not hear of each sweep every second for hours.
+    // Slurm need not answer every second for hours.
     constexpr milliseconds kFirst{1000}, kLongest{10'000};
     const EndSignals signals;
     look_at_queue();
-    if (!queue_is_known_) throw Error("squeue: Slurm does not answer; is this a machine of its?");
+    if (!queue_is_known_)
+        throw Error("squeue: Slurm does not answer; does this machine belong to it?");
     if (queue_.empty()) folder_.remove_unfinished(Folder::Use::kTask);
     std::vector<std::size_t> to_submit;
     for (const std::size_t point : points) {
@@ -95,7 +95,7 @@ std::string SlurmRuns::jobs() const {
     return join(std::vector<std::string>(ids.begin(), ids.end()), " ");
 }
 
-// A line for each: its id, and the point of task 0, both of which a sweep needs that goes on.
+// A line for each job has its id and the point of its task 0. A sweep that is continued needs both.
 void SlurmRuns::read_jobs() {
     std::ifstream file(jobs_file());
     Job job;
@@ -134,7 +134,7 @@ void SlurmRuns::submit_array(std::size_t first, const std::vector<std::size_t>& 
     std::string array = "--array=" + ranges_of(tasks);
     if (settings_.jobs != 0) array += fmt::format("%{}", settings_.jobs);
     std::vector<std::string> words{"sbatch", "--parsable", "--job-name=assay-sweep", array,
-                                   // In the file name, %a is the task and %A the job.
+                                   // In the file name, %A is the job and %a is the task.
                                    "--output=" + (folder_.path() / "slurm" / "%A_%a.log").string()};
     words.insert(words.end(), settings_.sbatch.begin(), settings_.sbatch.end());
     words.push_back(script());
@@ -142,7 +142,7 @@ void SlurmRuns::submit_array(std::size_t first, const std::vector<std::size_t>& 
     const CommandOutput output = output_of(words);
     if (output.status != 0)
         throw Error(
-            fmt::format("sbatch has refused the points: {} (exit status {}); the command "
+            fmt::format("sbatch refused the points: {} (exit status {}); the command "
                         "was: {}",
                         output.problem, output.status, shell_line(words)));
     // JOB or JOB;CLUSTER

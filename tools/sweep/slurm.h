@@ -1,6 +1,6 @@
-// Points as tasks of job arrays of Slurm, whose nodes see the folder of the sweep as this machine
-// does. What has become of a task, its files say: Slurm is asked only for what is in its queue, so
-// that it needs no accounting.
+// Runs points as tasks of Slurm's job arrays. The nodes must see the sweep's folder as this machine
+// does. The results of tasks come from files: Slurm is asked only for its queue, so it needs no
+// accounting.
 #pragma once
 
 #include "tools/sweep/folder.h"
@@ -20,31 +20,32 @@ namespace assay::sweep {
 
 struct SlurmSettings {
     std::vector<std::string> sbatch;  // further options of sbatch(1)
-    unsigned retries = 0;             // how often a point is submitted again
-    unsigned jobs = 0;                // tasks at once; 0: as many as Slurm likes
+    unsigned retries = 0;             // how often a failed point is submitted again
+    unsigned jobs = 0;                // tasks at once; 0: Slurm decides
 };
 
 class SlurmRuns {
   public:
-    // Of a point whose folder is there: false if its events file is not complete after all.
+    // Called for a point whose folder exists. Returns false if its events file is incomplete after
+    // all.
     using Finished = std::function<bool(std::size_t point)>;
-    // Of a point that has failed as often as it may.
+    // Called for a point that has failed for good.
     using Failed = std::function<void(std::size_t point, const std::string& failure)>;
 
     SlurmRuns(const Plan& plan, const Folder& folder, SlurmSettings settings, Progress& progress,
               Finished finished, Failed failed);
 
-    // Submits the points, but for those that are in the queue since an earlier call of the same
-    // sweep, and waits for all. Returns 0; or the signal that asked this process to end, when the
-    // jobs go on. Throws Error.
+    // Submits the points and waits for all. Points that an earlier call of the same sweep submitted
+    // and that are still in the queue are not submitted again. Returns 0, or the signal that asked
+    // this process to end; the jobs then continue. Throws Error.
     int execute(std::span<const std::size_t> points);
-    // For people who want to end them.
+    // The ids of the jobs, for people who want to end them.
     std::string jobs() const;
 
   private:
     using Clock = std::chrono::steady_clock;
 
-    // A point that has neither finished nor failed for good.
+    // A point that has not finished and has failures left.
     struct Pending {
         unsigned submissions = 0;
         Clock::time_point last_seen;  // in the queue
@@ -56,10 +57,11 @@ class SlurmRuns {
 
     void read_jobs();
     void write_script() const;
-    // By point, the state that Slurm calls it. Keeps what it was if Slurm cannot be asked.
+    // Reads the state of each point from Slurm's queue. Keeps the old states if Slurm does not
+    // answer.
     void look_at_queue();
     void look_at_points();
-    // What has become of a point that is no longer in the queue; "" if that is not known yet.
+    // Why a point failed that is no longer in the queue; "" if that is not known yet.
     std::string failure_of(std::size_t point, const std::set<std::string>& entries) const;
     void submit(const std::vector<std::size_t>& points);
     void submit_array(std::size_t first, const std::vector<std::size_t>& points);

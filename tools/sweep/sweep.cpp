@@ -73,8 +73,8 @@ class Sweep {
         return left;
     }
 
-    // Reads it if it is finished. One whose file is damaged is not: the machine may have gone down
-    // before all of it was on the disk.
+    // Reads the result of a point. False if the point is not finished, or if its file is damaged:
+    // the machine may have crashed before all of the file was on the disk.
     bool take_result(std::size_t point) {
         const fs::path place = folder_.point(plan_.name(point));
         if (!fs::exists(place)) return false;
@@ -103,8 +103,8 @@ class Sweep {
         }
         if (signal == 0) return;
         log::remark(
-            fmt::format("interrupted: {} of {} points are finished; the same command goes "
-                        "on with the others",
+            fmt::format("interrupted: {} of {} points are finished; the same command continues "
+                        "with the others",
                         finished(), plan_.size()));
         end_by(signal);
     }
@@ -155,7 +155,7 @@ class Sweep {
     const Options& options_;
     const Plan plan_;
     Folder folder_;
-    std::vector<std::optional<PointResult>> points_;  // of those that are finished
+    std::vector<std::optional<PointResult>> points_;  // without a value: not finished
 };
 
 Options options_of_call(const std::vector<std::string>& words) {
@@ -164,8 +164,8 @@ Options options_of_call(const std::vector<std::string>& words) {
     return *parse_options(static_cast<int>(argv.size()), argv.data());
 }
 
-// What Slurm adds, which is not the same for all tasks: programs read their environment, so that
-// points would differ by more than their options.
+// Removes variables that Slurm adds, because they differ between tasks. Programs read their
+// environment, so points would differ in more than their options.
 void remove_variables_of_task() {
     std::vector<std::string> names{"ENVIRONMENT", "HOSTNAME"};
     for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -175,7 +175,7 @@ void remove_variables_of_task() {
     for (const std::string& name : names) unsetenv(name.c_str());
 }
 
-// As a task of a job array, which the sweep waits for. What has become of it, files say.
+// Runs one point as a task of a job array. The sweep waits for the files that show the result.
 int run_task(const std::string& path, std::size_t number) {
     const Folder folder(path, Folder::Use::kTask);
     const auto& [words, working_folder] = folder.call();
