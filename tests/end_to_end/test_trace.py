@@ -341,7 +341,7 @@ class Exchanged(Traces):
                 ("din", b"2 400000\n5 17\n", ":2: '5 17'"),
                 ("din", b"2 400000\n0 xyz\n", ":2: '0 xyz'"),
                 ("din", b"\xfd7zXZ\0rest", "xz"),
-                ("champsim", b"\0" * 100, "cut off: 36 bytes behind record 1"),
+                ("champsim", b"\0" * 100, "cut short: 36 bytes follow record 1"),
                 ("champsim", b"\0" * 64 + b"x" * 64, "record 2"),
                 ("champsim", b"", "empty"), ("din", b"\n", "no instructions")):
             path = self.shared / "bad"

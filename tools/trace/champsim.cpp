@@ -28,9 +28,9 @@ const ZydisDecoder& decoder() {
     return decoder;
 }
 
-// General registers, flags and the instruction pointer as Pin numbers them; all parts of a register
-// are that register. Vector and other registers have numbers that Pin gives to parts of registers.
-// 0 of segments, control registers and the like.
+// Pin's numbers of the general registers, flags and instruction pointer. All parts of a register
+// have the register's number. Vector and other registers have numbers that Pin gives to parts of
+// registers. 0 for segment registers, control registers and others.
 std::uint8_t number_of(ZydisRegister reg) {
     constexpr std::uint8_t kGeneral[] = {10, 9, 8, 7, kStackPointer, 5, 4, 3};  // rax, rcx, rdx...
     constexpr unsigned kR8 = 11, kVectors = 64, kMasks = 96, kMmx = 104, kX87 = 112;
@@ -68,7 +68,7 @@ bool is_special(std::uint8_t reg) {
     return reg == kStackPointer || reg == kFlagsRegister || reg == kInstructionPointer;
 }
 
-// Those that do not fit are left out; the special ones of branches are the last that would be.
+// Omits registers that do not fit. The special registers of branches come first, and always fit.
 void put(std::span<std::uint8_t> registers, std::uint8_t reg, bool first) {
     if (reg == 0 || std::find(registers.begin(), registers.end(), reg) != registers.end()) return;
     if (first) {
@@ -116,7 +116,7 @@ ChampsimForm champsim_form(const trace_instr_t& instr) {
         }
         if (operand.type != ZYDIS_OPERAND_TYPE_REGISTER) continue;
         const std::uint8_t reg = number_of(operand.reg.value);
-        // System calls are none: they return.
+        // A system call counts as no branch, because it returns.
         if (reg == kInstructionPointer && !branch) continue;
         const bool first = branch && is_special(reg);
         if (operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ) put(sources, reg, first);
@@ -140,15 +140,15 @@ void for_each_record(const std::string& path, const Consume& consume) {
             ++number;
             if (record.is_branch > 1 || record.branch_taken > 1)
                 throw Error(
-                    fmt::format("{}: record {} is none of ChampSim's, which have 64 bytes: "
-                                "the ninth and the tenth are 0 or 1",
+                    fmt::format("{}: record {} is not one of ChampSim's 64-byte records, in which "
+                                "the ninth and the tenth byte are 0 or 1",
                                 path, number));
             consume(record);
         }
         partial.erase(0, at);
     });
     if (!partial.empty())
-        throw Error(fmt::format("{} is cut off: {} bytes behind record {}, and a record has {}",
+        throw Error(fmt::format("{} is cut short: {} bytes follow record {}, but a record has {}",
                                 path, partial.size(), number, sizeof(ChampsimRecord)));
 }
 
@@ -157,8 +157,8 @@ bool has(const std::uint8_t (&registers)[N], std::uint8_t reg) {
     return std::find(std::begin(registers), std::end(registers), reg) != std::end(registers);
 }
 
-// As ChampSim tells kinds of branches (inc/instruction.h); but one that reads memory is no direct
-// one.
+// Recognises kinds of branches as ChampSim does (inc/instruction.h), except that a branch that
+// reads memory is never direct.
 std::uint8_t branch_flags(const ChampsimRecord& record) {
     const bool reads_sp = has(record.source_registers, kStackPointer);
     const bool writes_sp = has(record.destination_registers, kStackPointer);
@@ -182,7 +182,7 @@ std::uint8_t branch_flags(const ChampsimRecord& record) {
     return reads_other || reads_memory ? TRACE_INSTR_INDIRECT : 0;
 }
 
-// An address that is written and read is modified.
+// An address that is both read and written is a modification.
 std::vector<Reference> references_of(const ChampsimRecord& record, unsigned bytes) {
     std::vector<Reference> references;
     const auto size = static_cast<std::uint16_t>(bytes);
@@ -214,8 +214,8 @@ void read_champsim(const Import& import, TraceMaker& maker) {
         if (!record.is_branch || !record.branch_taken) last = record.ip;
     });
     for_each_record(import.file, [&](const ChampsimRecord& record) {
-        // Of a branch that has always been taken the length is not known. None has one byte but
-        // returns.
+        // The length of a branch that is always taken is unknown. Every branch except a return has
+        // at least two bytes.
         const std::uint8_t flags = record.is_branch ? branch_flags(record) : std::uint8_t{0};
         const bool longer = record.is_branch && !(flags & TRACE_INSTR_RETURN);
         maker.add({record.ip, lengths.of(record.ip, longer ? 2 : 1), flags, record.is_branch != 0},

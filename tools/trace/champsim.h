@@ -1,5 +1,5 @@
-// The records of ChampSim's traces (its inc/trace_instruction.h, input_instr), in the form that its
-// tracer for Pin writes: some versions of ChampSim have a byte more.
+// The records of ChampSim's traces (its inc/trace_instruction.h, input_instr), as its tracer for
+// Pin writes them. Some versions of ChampSim have one byte more.
 #pragma once
 
 #include "assay/trace_types.h"
@@ -14,7 +14,7 @@ struct ChampsimRecord {
 
     std::uint64_t ip;
     std::uint8_t is_branch, branch_taken;
-    // Of registers and of memory 0 is none.
+    // 0 means no register or no memory.
     std::uint8_t destination_registers[kDestinations];
     std::uint8_t source_registers[kSources];
     std::uint64_t destination_memory[kDestinations];
@@ -22,15 +22,15 @@ struct ChampsimRecord {
 };
 static_assert(sizeof(ChampsimRecord) == 64);
 
-// By which registers a branch reads and writes, ChampSim tells what kind it is (its
-// inc/instruction.h). The numbers are those of Pin, with which its tracer is made.
+// ChampSim recognises the kind of a branch by these registers that it reads and writes (its
+// inc/instruction.h). The numbers are Pin's, because ChampSim's tracer uses Pin.
 inline constexpr std::uint8_t kStackPointer = 6, kFlagsRegister = 25, kInstructionPointer = 26;
 
-// What an instruction is for ChampSim, whatever it is executed with.
+// The part of an instruction's record that does not depend on its execution.
 struct ChampsimForm {
-    ChampsimRecord record;  // without memory, and not taken
+    ChampsimRecord record;  // without addresses, and as not taken
     bool is_conditional;
-    unsigned memory_operands;  // of an iteration, if it is repeated
+    unsigned memory_operands;  // of one iteration if the instruction is repeated
 };
 ChampsimForm champsim_form(const trace_instr_t& instr);
 

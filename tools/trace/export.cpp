@@ -37,7 +37,7 @@ class Writer {
     std::string line_;
 };
 
-// Dinero's: a label and an address.
+// Dinero's format: a label and an address on each line.
 class Din : public Writer {
   public:
     using Writer::Writer;
@@ -50,7 +50,7 @@ class Din : public Writer {
     }
 };
 
-// What Valgrind's lackey writes with --trace-mem=yes.
+// The format of Valgrind's lackey with --trace-mem=yes.
 class Lackey : public Writer {
   public:
     using Writer::Writer;
@@ -77,8 +77,8 @@ class Memref : public Writer {
     }
 };
 
-// A repeated string instruction is a record for each of its iterations, as Pin has it; others with
-// more references than a record has room for are several, too.
+// Each iteration of a repeated string instruction is a record, as in Pin. Other instructions with
+// more references than fit into a record also become several records.
 class Champsim : public Writer {
   public:
     Champsim(const replay::ImageTrace& image, Sink& sink)

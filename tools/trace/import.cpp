@@ -28,17 +28,18 @@ void check_input(const Import& import) {
         6);
     if (!events::can_be_read_again(import.file))
         throw Error(
-            fmt::format("{} cannot be read twice, as an import does: write it to a file "
+            fmt::format("{} cannot be read twice, which an import needs; write it to a file "
                         "first",
                         import.file));
     const std::string beginning = events::beginning_of_file(import.file, kXz.size());
     if (beginning == kXz)
         throw Error(
-            fmt::format("{} is compressed by xz: decompress it first (xz -d)", import.file));
+            fmt::format("{} is compressed by xz; decompress it first (xz -d)", import.file));
     if (beginning.empty()) throw Error(fmt::format("{} is empty", import.file));
     std::error_code ignored;
     if (std::filesystem::equivalent(import.file, import.output, ignored))
-        throw Error(fmt::format("-o {}: that is the file that is imported", import.output));
+        throw Error(
+            fmt::format("-o {}: this is the imported file; choose another name", import.output));
 }
 
 }  // namespace
@@ -62,14 +63,14 @@ void import_trace(const Import& import) {
     }
 }
 
-// Lines of lackey and of Dinero.
+// Lines of lackey and Dinero.
 
 namespace {
 
-// What is more is taken for another execution of the same instruction.
+// References beyond this number are taken for another execution of the same instruction.
 constexpr std::size_t kMostReferences = std::size_t{1} << 20;
 
-// Calls consume(line) for each line. What it throws is told with file and line.
+// Calls consume(line) for each line. Adds file and line to the message of any Error that it throws.
 template <typename Consume>
 void for_each_line(const std::string& path, const Consume& consume) {
     events::LineCutter cutter;
@@ -95,7 +96,7 @@ std::string shown(std::string_view line) {
     return printable(line.substr(0, kMost));
 }
 
-// Takes a number from the beginning of a text.
+// Removes a number from the front of `text`. No value if there is no number.
 std::optional<std::uint64_t> take_number(std::string_view& text, int base) {
     std::uint64_t value = 0;
     const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
@@ -108,8 +109,8 @@ void skip_blanks(std::string_view& text) {
     text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
 }
 
-// An instruction is complete when the next one begins. Data before the first one are of an
-// instruction at address 0, an execution for each.
+// An instruction is complete when the next one begins. Data before the first instruction belong to
+// an instruction at address 0, with one execution for each reference.
 class PendingInstruction {
   public:
     explicit PendingInstruction(TraceMaker& maker) : maker_(maker) {}
@@ -159,12 +160,12 @@ void read_lackey(const Import& import, TraceMaker& maker) {
         const bool known = letter == 'I' || letter == 'L' || letter == 'S' || letter == 'M';
         if (!known || !address || !comma || !rest.empty())
             throw Error(
-                fmt::format("'{}' is no line of lackey's: 'I  ADDRESS,BYTES', or ' L', ' S' "
+                fmt::format("'{}' is not a line of lackey: 'I  ADDRESS,BYTES', or ' L', ' S' "
                             "or ' M' instead of 'I '",
                             shown(line)));
         const std::uint64_t most = fetch ? kMostInstructionBytes : UINT16_MAX;
         if (bytes == 0 || bytes > most)
-            throw Error(fmt::format("'{}': bytes are 1 to {} here", shown(line), most));
+            throw Error(fmt::format("'{}': the bytes must be 1 to {}", shown(line), most));
         if (fetch)
             pending.begin(*address, static_cast<std::uint8_t>(bytes));
         else
@@ -178,8 +179,8 @@ void read_lackey(const Import& import, TraceMaker& maker) {
 
 namespace {
 
-// --- Dinero's. What stands behind the address is a comment. Escape records, of unknown accesses
-// (3) and of flushes of the cache (4), are no references.
+// --- Dinero. Text after the address is a comment. Escape records, for unknown accesses (3) and
+// flushes of the cache (4), are no references.
 
 struct DinLine {
     char label;
@@ -198,7 +199,7 @@ std::optional<DinLine> din_line(std::string_view line) {
     if (label < '0' || label > '4' || !separated || !address ||
         (!rest.empty() && rest.front() != ' ' && rest.front() != '\t'))
         throw Error(
-            fmt::format("'{}' is no line of din: a label (0 read, 1 write, 2 fetch, 3 and 4 "
+            fmt::format("'{}' is not a line of din: a label (0 read, 1 write, 2 fetch, 3 and 4 "
                         "escape) and a hexadecimal address",
                         shown(line)));
     return DinLine{label, *address};

@@ -1,4 +1,4 @@
-// Traces of other programs, made into one of assay's.
+// Converts traces of other programs to assay's format.
 #pragma once
 
 #include "tools/trace/trace.h"
@@ -11,19 +11,19 @@ namespace assay::tracing {
 
 struct Import {
     Format format;             // champsim, din or lackey
-    std::string file;          // may be compressed by gzip or zstd
-    std::string output;        // the trace
-    unsigned reference_bytes;  // where the format does not have them
+    std::string file;          // may be compressed with gzip or zstd
+    std::string output;        // the trace to write
+    unsigned reference_bytes;  // for formats that do not contain sizes
 };
 
-// Throws Error, which names file and line or record, and leaves no trace then.
+// Throws Error with file and line or record, after removing the incomplete trace.
 void import_trace(const Import& import);
 
-// Readers of the formats that can be imported: what each instruction of the file is. All throw
-// Error, which names file and line or record.
+// Pass each instruction of a file to `maker`, for each format. Throw Error with file and line or
+// record.
 
 void read_lackey(const Import& import, TraceMaker& maker);
-// These read the file twice.
+// Reads the file twice.
 void read_din(const Import& import, TraceMaker& maker);
 void read_champsim(const Import& import, TraceMaker& maker);
 

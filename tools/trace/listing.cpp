@@ -21,7 +21,7 @@ bool overlaps(const std::pair<std::uint64_t, std::uint64_t>& range, std::uint64_
            address + std::max<std::uint64_t>(bytes, 1) - 1 >= range.first;
 }
 
-// A field of CSV (RFC 4180), behind a comma.
+// Appends a comma and a CSV field (RFC 4180).
 void append_field(std::string& line, std::string_view text) {
     line += ',';
     if (text.find_first_of(",\"\n\r") == std::string_view::npos) {
@@ -33,7 +33,7 @@ void append_field(std::string& line, std::string_view text) {
     line += '"';
 }
 
-// Which value of the instruction it is (trace_vlist.h); as wide as the column.
+// The name of an instruction's value (trace_vlist.h), padded to the column's width.
 const char* name_of_value(unsigned operand) {
     const bool before = operand & trace::kReadBefore;
     switch (operand & ~trace::kReadBefore) {
@@ -63,7 +63,7 @@ const char* kind_of(const trace_site_t& site) {
     return is_value ? name_of_value(site.operand) : kind_name(site.kind);
 }
 
-// What begins there, as wide as the column.
+// The name of the part that begins, padded to the column's width.
 const char* name_of_part(std::uint32_t ended, bool warms_up) {
     switch (ended) {
         case trace::kRestEnds:
@@ -109,7 +109,7 @@ void Listing::find_wanted(const replay::ImageTrace& image, const Places& places)
     wanted_.clear();
     endings_.assign(image.instrs().size(), {});
     if (!options_.function) return;
-    // Instructions of one function mostly follow one another.
+    // Neighbouring instructions mostly belong to the same function.
     std::string_view last;
     bool last_wanted = options_.function->is_in(last);
     for (std::uint32_t i = 0; i < image.instrs().size(); ++i) {
@@ -198,7 +198,7 @@ void Listing::write(const replay::ImageTrace& image, const Executed& executed) {
                               kind_name(reference.kind), reference.address, reference.bytes});
 }
 
-// Of a burst, which is at no place of the program.
+// The boundary of a burst, which has no place in the program.
 void Listing::write_boundary(const replay::ImageTrace& image, const Event& event) {
     if (!options_.region.has(event.instruction)) return;
     const char* const kind = name_of_part(event.aux, warms_up(image));

@@ -19,8 +19,8 @@ class Listing {
     // `sink` must live longer.
     Listing(const Options& options, Sink& sink);
 
-    // Those of an image that the options ask for. Returns why some
-    // are missing; "" if none is.
+    // Writes the records of an image that the options select. Returns the reason why records are
+    // missing, or "".
     std::string write(const replay::ImageTrace& image, const Places& places, bool with_title);
 
   private:
@@ -30,7 +30,7 @@ class Listing {
         std::uint32_t instr;
         const char* kind;
         std::optional<std::uint64_t> address;
-        std::uint64_t bytes;  // of which 0 is none
+        std::uint64_t bytes;  // 0 if there is no size
     };
     void write_head();
     void find_wanted(const replay::ImageTrace& image, const Places& places);
@@ -47,7 +47,7 @@ class Listing {
     const Disassembler disassembler_{Syntax::kAtt};
     const Places* places_ = nullptr;
     std::vector<bool> wanted_;          // by instruction; empty: all
-    std::vector<std::string> endings_;  // by instruction: what does not change in its lines
+    std::vector<std::string> endings_;  // by instruction: the unchanging end of its lines
     std::string line_;
     bool has_head_ = false;
 };

@@ -43,7 +43,7 @@ std::vector<Mapped> mapped_events(const std::vector<std::byte>& log) {
 
 }  // namespace
 
-// A block is of what was mapped last when it was translated.
+// A block belongs to the mapping that was the latest at its address when the block was translated.
 Places::Places(const replay::ImageTrace& image, symbols::Symbolizer& symbolizer)
     : places_(image.instrs().size(), Place{"", "???", "???", 0}) {
     const std::vector<Mapped> mapped = mapped_events(image.events());
@@ -67,8 +67,8 @@ Places::Places(const replay::ImageTrace& image, symbols::Symbolizer& symbolizer)
     for (auto& [path, wanted] : by_path) resolve(image, path, wanted, symbolizer);
 }
 
-// The bytes of the code tell whether the file is the one that was recorded. There is no file of the
-// vDSO.
+// Compares the code's bytes to decide whether the file is still the recorded one. The vDSO has no
+// file.
 void Places::resolve(const replay::ImageTrace& image, const std::string& path,
                      std::vector<Wanted>& wanted, symbols::Symbolizer& symbolizer) {
     const std::string_view object = paths_.emplace_back(path);

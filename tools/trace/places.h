@@ -1,4 +1,4 @@
-// Which object, function and line each instruction of an image is of.
+// Finds the object, function and line of each instruction of an image.
 #pragma once
 
 #include "framework/driver/replay/image_trace.h"
@@ -13,12 +13,11 @@
 
 namespace assay::tracing {
 
-// How long instructions are of which a trace has only the addresses.
-
 // Intel SDM volume 2, section 2.3.11.
 inline constexpr unsigned kMostInstructionBytes = 15;
 
-// Judging by what is executed behind them.
+// The lengths of instructions in a trace that has only addresses, derived from the addresses of the
+// instructions that are executed next.
 class Lengths {
   public:
     void learn(std::uint64_t pc, std::uint64_t next) {
@@ -36,7 +35,7 @@ class Lengths {
 };
 
 struct Place {
-    std::string_view object;    // the path of the file; "" if the code is of none
+    std::string_view object;    // the path of the file; "" if the code belongs to no file
     std::string_view function;  // "???" if unknown
     std::string_view file;      // "???" if unknown
     std::uint32_t line = 0;     // 0 if unknown
@@ -49,13 +48,13 @@ class Places {
 
     // By index in the instruction table.
     const Place& operator[](std::uint32_t instr) const { return places_[instr]; }
-    // What objects are gone, or are no longer those that were recorded: a line for each.
+    // Objects that are missing or have changed since the recording, one line each.
     const std::vector<std::string>& problems() const { return problems_; }
 
   private:
     struct Wanted {
         std::uint64_t file_offset;
-        std::uint64_t address;  // as the file's own headers have it
+        std::uint64_t address;  // as in the file's own headers
         std::uint32_t instr;
     };
     void resolve(const replay::ImageTrace& image, const std::string& path,

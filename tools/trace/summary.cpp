@@ -13,12 +13,12 @@ namespace {
 struct Counts {
     std::uint64_t threads = 0, instructions = 0, blocks = 0, reads = 0, writes = 0, modifies = 0,
                   values = 0;
-    std::uint64_t bursts = 0;        // begun
+    std::uint64_t bursts = 0;        // that began
     std::uint64_t stored_bytes = 0;  // in the file, chunk headers included
     std::string problem;
 };
 
-// A wide one once, and what was executed without any not at all.
+// Counts a wide value once, and an execution without a value not at all.
 bool is_value(const trace_site_t& site) {
     return site.kind == TRACE_SITE_VALUE && site.operand != TRACE_NONE;
 }

@@ -21,17 +21,17 @@ namespace assay::tracing {
 
 namespace {
 
-// What is written on the command line, before it is understood.
+// The options as texts, before they are parsed.
 struct Arguments {
-    Options plain;  // those that need no understanding
+    Options plain;  // options that need no parsing
     std::string format = "text", import;
     std::string pid, image, thread, from, to, function, address;
     std::vector<std::string> kinds;
 };
 
 constexpr const char* kPurpose =
-    "Shows what is in a trace of assay record: blocks and references, in the order\n"
-    "of the program. On a terminal, and if nothing is asked for, the summary.\n\n"
+    "Shows the content of a trace of assay record: blocks and references, in the order\n"
+    "of the program. On a terminal, without any filter, shows the summary.\n\n"
     "  assay trace [options] TRACE\n"
     "  assay trace --import=FORMAT FILE -o TRACE\n";
 
@@ -88,12 +88,13 @@ void add_filters(CommandLine& line, Arguments& arguments) {
     line.add_text("--to-instruction", arguments.to, "N",
                   "up to the N-th instruction of each thread");
     line.add_text("--function", arguments.function, "REGEX",
-                  "only what is done in functions whose name contains a match");
+                  "only records of functions whose name contains a match");
     line.add_text("--address", arguments.address, "LOW-HIGH",
-                  "only references to these addresses, which are hexadecimal; both ends belong to "
-                  "them");
+                  "only references to these addresses, in hexadecimal; both ends are "
+                  "included");
     line.add_list("--kind", arguments.kinds, "A,B,...",
-                  "only these: block, read, write, modify, burst (where one begins or ends, or its "
+                  "only these records: block, read, write, modify, burst (its begin, end or end of "
+                  "its "
                   "warm-up), call, return, signal, syscall, result (of a system call), value (of "
                   "operands), all; default: the first five");
 }
@@ -104,9 +105,9 @@ void add_options(CommandLine& line, Arguments& arguments) {
                   "trace is damaged.\n");
     line.add_argument("TRACE", arguments.plain.file);
     line.add_flag("--summary", arguments.plain.summary,
-                  "what each process has: threads, instructions, references, bytes");
+                  "show what each process has: threads, instructions, references, bytes");
     line.add_flag("--instructions", arguments.plain.instructions,
-                  "each instruction that was executed, disassembled, instead of each block");
+                  "show each executed instruction, disassembled, instead of each block");
     line.add_choice("--format", arguments.format, kFormatNames,
                     "what to write: a line for each record, or a trace for other programs; "
                     "default: text");
@@ -114,9 +115,9 @@ void add_options(CommandLine& line, Arguments& arguments) {
                   "where to write; .gz and .zst compress; default: standard output");
     add_filters(line, arguments);
     line.add_choice("--import", arguments.import, "champsim|din|lackey",
-                    "make a trace, FILE of -o, of one of another program");
+                    "convert a trace of another program to FILE of -o");
     line.add_number("--reference-bytes", arguments.plain.reference_bytes, 1, 4096, "N",
-                    "with --import: how many bytes a reference has in formats that do not say it; "
+                    "with --import, the bytes of a reference in formats that do not contain sizes; "
                     "default: 1");
 }
 
@@ -140,11 +141,12 @@ std::uint64_t address(std::string_view text) {
 std::pair<std::uint64_t, std::uint64_t> addresses(const std::string& text) {
     const std::size_t dash = text.find('-');
     if (dash == std::string::npos)
-        throw Error(fmt::format("--address={}: not LOW-HIGH, as 7f0000001000-7f0000001fff", text));
+        throw Error(
+            fmt::format("--address={}: not LOW-HIGH, such as 7f0000001000-7f0000001fff", text));
     const std::pair found{address(std::string_view(text).substr(0, dash)),
                           address(std::string_view(text).substr(dash + 1))};
     if (found.first > found.second)
-        throw Error(fmt::format("--address={}: the first is the higher one", text));
+        throw Error(fmt::format("--address={}: the first address is higher than the second", text));
     return found;
 }
 
@@ -158,7 +160,7 @@ std::uint32_t kinds(const std::vector<std::string>& words) {
             if (word == kind.name || word == "all") meant |= kind.kinds;
         const std::string near = nearest(word, names);
         if (meant == 0)
-            throw Error(fmt::format("--kind={}: there is no such kind; give one of {}{}", word,
+            throw Error(fmt::format("--kind={}: unknown kind; give one of {}{}", word,
                                     join(names, ", "),
                                     near.empty() ? "" : fmt::format(" (did you mean {}?)", near)));
         found |= meant;
@@ -178,7 +180,7 @@ void take_region(Options& options, const Arguments& arguments) {
                                 options.region.from, options.region.to));
 }
 
-// Programs that read other formats expect all that is executed.
+// Programs that read other formats expect every executed instruction.
 void check_export(const Options& options, const Arguments& arguments) {
     if (!is_export(options.format)) return;
     const std::pair<std::string_view, bool> refused[] = {
@@ -189,18 +191,18 @@ void check_export(const Options& options, const Arguments& arguments) {
         {"--kind", !arguments.kinds.empty()}};
     for (const auto& [option, given] : refused)
         if (given)
-            throw Error(
-                fmt::format("{} is for text, csv and json; --format={} has all that a "
-                            "thread executes",
-                            option, arguments.format));
+            throw Error(fmt::format(
+                "{} is for text, csv and json; --format={} always has every instruction of a "
+                "thread",
+                option, arguments.format));
 }
 
 void check_import(const Options& options) {
     if (options.output.empty()) throw Error("--import makes a trace: name a file for it with -o");
     if (!options.nothing_asked || options.summary)
         throw Error(
-            "--import takes all of a file: filters and formats are for what is shown of the "
-            "trace");
+            "--import takes all of a file; leave out filters and formats, or use them when "
+            "you show the trace");
 }
 
 }  // namespace
@@ -255,12 +257,11 @@ std::vector<recording::RecordedImage> selected_images(const recording::TraceFile
             selected.push_back(image);
     if (!selected.empty()) return selected;
     if (file.images().empty()) throw Error(fmt::format("{} has no process", file.path()));
-    throw Error(
-        fmt::format("{} has no such process: assay trace --summary {} shows which there are",
-                    file.path(), file.path()));
+    throw Error(fmt::format("{} has no such process; assay trace --summary {} lists all processes",
+                            file.path(), file.path()));
 }
 
-// A damaged trace is shown as far as it goes, and is no success.
+// A damaged trace is shown up to the damage, and gives the exit status of a failure.
 int tell_of(const std::set<std::string>& problems) {
     for (const std::string& problem : problems) log::problem(problem);
     return problems.empty() ? 0 : kExitFailure;
@@ -305,8 +306,8 @@ int list(const Options& options, const recording::TraceFileReader& file) {
     return tell_of(problems);
 }
 
-// Other formats have one process, and but for memref one thread: the first ones, unless others are
-// asked for.
+// Other formats contain one process and, except memref, one thread: the first ones, unless the user
+// chooses others.
 int convert(const Options& options, const recording::TraceFileReader& file) {
     if (options.format == Format::kChampsim && options.output.empty() && isatty(STDOUT_FILENO) != 0)
         throw Error("--format=champsim is not for terminals: name a file with -o");
@@ -326,9 +327,10 @@ int convert(const Options& options, const recording::TraceFileReader& file) {
                                 image.pid()));
     const bool chosen = !region.thread || options.region.thread || threads.size() == 1;
     if (images.size() > 1 || !chosen)
-        log::remark(fmt::format("of process {}, image {}{}: others by --pid, --image and --thread",
-                                image.pid(), image.number(),
-                                region.thread ? fmt::format(", thread {}", *region.thread) : ""));
+        log::remark(fmt::format(
+            "shown is process {}, image {}{}; choose others with --pid, --image and --thread",
+            image.pid(), image.number(),
+            region.thread ? fmt::format(", thread {}", *region.thread) : ""));
     Sink sink(options.output);
     const std::string missing = export_image(options.format, image, region, sink);
     sink.finish();

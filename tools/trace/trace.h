@@ -1,4 +1,4 @@
-// assay trace: what is in a trace, as text.
+// assay trace: shows the content of a trace as text.
 #pragma once
 
 #include "tools/command_line/command_line.h"
@@ -17,7 +17,7 @@ namespace assay::tracing {
 
 enum class Format : std::uint8_t { kText, kCsv, kJson, kChampsim, kDin, kLackey, kMemref };
 
-// Whether it is one of another program, in which there is one process, and nothing but references.
+// True for formats of other programs. They contain one process, and only references.
 inline bool is_export(Format format) {
     return format >= Format::kChampsim;
 }
@@ -26,25 +26,25 @@ struct Options {
     std::string file;
     std::string output;  // "": standard output
     Format format = Format::kText;
-    std::optional<Format> import;  // what `file` is
-    unsigned reference_bytes = 1;  // of an import
+    std::optional<Format> import;  // the format of `file`
+    unsigned reference_bytes = 1;  // for an import
     bool summary = false;
     bool instructions = false;
     std::optional<std::uint32_t> pid, image;
     Region region;
     std::optional<Pattern> function;
     std::optional<std::pair<std::uint64_t, std::uint64_t>> addresses;  // both ends included
-    std::uint32_t kinds = 0;     // of records that are shown: bit 1 << TRACE_SITE_*
-    bool nothing_asked = false;  // no filter, and no format but text
+    std::uint32_t kinds = 0;     // the records to show: bit 1 << TRACE_SITE_*
+    bool nothing_asked = false;  // no filter, and text as the format
 };
 
 // For the table of commands.
 std::vector<Option> options();
 
-// No value if --help was asked for and has been printed. Throws Error.
+// No value if --help was given and its text has been printed. Throws Error.
 std::optional<Options> parse_options(int argc, const char* const* argv);
 
-// Names of kinds of records, as --kind has them. "" if it has none.
+// The name of a kind of records, as for --kind. "" if it has no name.
 const char* kind_name(unsigned kind);
 
 }  // namespace assay::tracing

@@ -14,12 +14,12 @@ constexpr std::size_t kInstructionsInBlock = 64;
 constexpr std::uint64_t kRecordsInChunk = std::uint64_t{1} << 21;
 constexpr std::size_t kBytesInChunk = std::size_t{64} << 20;
 constexpr std::size_t kCodeInChunk = std::size_t{1} << 20;  // instructions
-// There is one process, and this is its number.
+// The number of the only process.
 constexpr std::uint32_t kPid = 1;
-// An instruction with more references than that has a variable number of them.
+// An instruction with more references is recorded with a variable number of references.
 constexpr std::size_t kFixedReferences = 4;
 
-// References of one kind and size, in the order in which the first of each comes.
+// One reference of each kind and size, in the order of the first occurrences.
 std::vector<Reference> classes_of(std::span<const Reference> references) {
     std::vector<Reference> classes;
     for (const Reference& reference : references)
@@ -41,8 +41,8 @@ void append_bytes(std::string& to, const T& value) {
     to.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// What is executed is not known. So many operand-size prefixes are one no-operation (Intel SDM
-// volume 2, NOP).
+// The executed code is unknown. Operand-size prefixes make a no-operation of the right length
+// (Intel SDM volume 2, NOP).
 void set_code(trace_instr_t& instr) {
     constexpr std::uint8_t kOperandSize = 0x66, kNop = 0x90;
     std::memset(instr.bytes, kOperandSize, instr.length - 1U);
@@ -55,7 +55,8 @@ void set_code(trace_instr_t& instr) {
 TraceMaker::TraceMaker(const std::string& path, const std::string& source) : file_(path) {
     trace_image_t image{};
     image.size = sizeof image;
-    // Profilers that ask for calls get none, and go on without stacks.
+    // The trace claims to have calls but contains none: profilers that ask for calls then run
+    // without stacks.
     image.captures = TRACE_RECORDED_BLOCKS | TRACE_RECORDED_REFERENCES | TRACE_RECORDED_CALLS |
                      TRACE_RECORDED_LINE_OPERATIONS;
     trace_chunk_t header{};
@@ -80,8 +81,8 @@ std::span<const Reference> TraceMaker::references_of(std::size_t piece) const {
     return std::span(references_).subspan(first, end - first);
 }
 
-// A block has what is executed one behind the other in one way: the profilers' counts of references
-// are those of blocks.
+// A block is a sequence of adjacent instructions, each with the same references: profilers multiply
+// a block's references by its executions.
 void TraceMaker::add(const Instruction& instruction, std::span<const Reference> references) {
     if (!pieces_.empty()) {
         const Instruction& last = pieces_.back().instruction;
@@ -111,7 +112,7 @@ void TraceMaker::add_site(std::uint32_t instr, unsigned kind, unsigned bytes, un
                       static_cast<std::uint8_t>(operand)});
 }
 
-// Each class of a variable number of references has a count of its own behind it.
+// A variable number of references of one class is followed by its own count.
 void TraceMaker::add_sites(const trace_instr_t& instr, std::uint32_t number,
                            std::span<const Reference> references) {
     if (!(instr.flags & TRACE_INSTR_VARIABLE)) {
@@ -156,7 +157,7 @@ std::uint32_t TraceMaker::block_of_pieces() {
     return block;
 }
 
-// `site`: of the instruction's first one, and then behind its last.
+// `site` is the instruction's first site, and after the call the site after its last.
 void TraceMaker::record(std::span<const Reference> references, std::uint32_t& site) {
     if (references.size() <= kFixedReferences) {
         for (const Reference& reference : references)

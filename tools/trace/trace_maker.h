@@ -1,5 +1,5 @@
-// Makes a trace (assay/trace_file.h) of one thread, of whose instructions little more is known than
-// their addresses and references.
+// Makes a trace (assay/trace_file.h) of one thread from the addresses of its instructions and their
+// references.
 #pragma once
 
 #include "framework/recording/record_coding.h"
@@ -17,25 +17,25 @@ namespace assay::tracing {
 
 class TraceMaker {
   public:
-    // Makes the file `path`, or empties it. `source`: what the trace is to be called the command
-    // of. Throws Error.
+    // Makes the file `path`, or empties it. `source` becomes the command of the trace. Throws
+    // Error.
     TraceMaker(const std::string& path, const std::string& source);
 
     struct Instruction {
         std::uint64_t pc;
-        std::uint8_t length;  // bytes, 1 to 15
+        std::uint8_t length;  // 1 to 15 bytes
         std::uint8_t flags;   // TRACE_INSTR_*, of branches
-        bool is_branch;       // direct jumps too, which have no flag
+        bool is_branch;       // including direct jumps, which have no flag
     };
-    // The next one that is executed. Throws Error if the file cannot be written.
+    // Adds the next executed instruction. Throws Error if the file cannot be written.
     void add(const Instruction& instruction, std::span<const Reference> references);
-    // Behind the last. Throws Error.
+    // Call it after the last instruction. Throws Error.
     void finish();
 
     std::uint64_t instructions() const { return executed_ + in_chunk_; }
 
   private:
-    // What is to become a block, of which `key_` is all that tells it from others.
+    // An instruction of the next block. `key_` identifies the block.
     struct Piece {
         Instruction instruction;
         std::uint32_t first_reference;
@@ -58,14 +58,14 @@ class TraceMaker {
     std::vector<Reference> references_;  // of the pieces
     std::string key_;
     std::unordered_map<std::string, std::uint32_t> known_;  // blocks by key
-    std::vector<std::uint32_t> first_sites_;                // by block: its own
+    std::vector<std::uint32_t> first_sites_;                // by block
     std::vector<trace_block_t> blocks_;
     std::vector<trace_instr_t> instrs_;
     std::vector<trace_site_t> sites_;
     std::size_t blocks_written_ = 0, instrs_written_ = 0, sites_written_ = 0;
     std::vector<trace_record_t> records_;
     std::uint64_t event_bytes_ = 0, parts_ = 0;
-    std::uint64_t executed_ = 0, in_chunk_ = 0;  // instructions, in chunks before and in this one
+    std::uint64_t executed_ = 0, in_chunk_ = 0;  // instructions, in earlier chunks and in this one
 };
 
 }  // namespace assay::tracing

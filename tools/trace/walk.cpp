@@ -8,7 +8,7 @@ std::uint32_t ExecutedInstructions::length(const Thread& thread) const {
     return image_.blocks()[thread.block].instr_count;
 }
 
-// `next` is behind the block's last one.
+// `next` is the pc after the last instruction of the block, if known.
 void ExecutedInstructions::tell_until(std::uint32_t number, Thread& thread, std::uint32_t position,
                                       std::optional<std::uint64_t> next) {
     if (!thread.in_block) return;
@@ -76,10 +76,11 @@ void ExecutedInstructions::finish() {
 
 namespace {
 
-// A chunk can begin with references of a block that began in the one before.
+// The most instructions of a block: a chunk can begin with references of a block that began in the
+// chunk before.
 constexpr std::uint64_t kMostInBlock = 1 << 16;
 
-// With bursts, a chunk does not say where the last of its instructions lies.
+// With bursts, the header of a chunk does not tell where its last instruction lies.
 bool has_some_of(const Region& region, const recording::ChunkPlace& chunk, bool bursts) {
     const trace_chunk_t& head = chunk.header;
     const std::uint64_t first =
@@ -138,7 +139,7 @@ std::uint64_t Walk::number_of(Thread& thread, const trace_record_t& record) {
         if (record.aux == trace::kRestEnds) thread = {record.value, {}};
         return thread.executed + 1;
     }
-    // A signal handler is told of before its first block.
+    // The record of a signal handler comes before the handler's first block.
     if (thread.block && *thread.block != number) return thread.executed + 1;
     const std::uint64_t begin =
         thread.executed - std::min<std::uint64_t>(thread.executed, block.instr_count);

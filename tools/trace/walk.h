@@ -1,5 +1,4 @@
-// The records of one process image in their order, each with the thread and the instruction that it
-// is of.
+// Reads the records of one process image in their order, each with its thread and instruction.
 #pragma once
 
 #include "framework/driver/replay/image_trace.h"
@@ -15,7 +14,7 @@
 
 namespace assay::tracing {
 
-// What of an image is looked at. Instructions are counted from 1, those of each thread.
+// The selected part of an image. Instructions are counted from 1 in each thread.
 struct Region {
     std::optional<std::uint32_t> thread;
     std::uint64_t from = 1, to = UINT64_MAX;
@@ -27,7 +26,7 @@ struct Region {
 // A record and its place.
 struct Event {
     std::uint32_t thread;
-    std::uint64_t instruction;  // its number; that of the first one of a block
+    std::uint64_t instruction;  // number of the instruction; for a block, of its first one
     std::uint32_t instr;        // index in the instruction table
     const trace_site_t* site;
     std::uint64_t value;
@@ -36,17 +35,18 @@ struct Event {
 
 class Walk {
   public:
-    // Chunks that have nothing of the region are not decompressed. `image` must live longer.
+    // Chunks outside the region are not decompressed. `image` must live longer.
     Walk(const replay::ImageTrace& image, const Region& region);
 
-    // Of the region, and of what its chunks have around it. False behind the last.
+    // Returns the next record of the chunks that overlap the region, which includes records outside
+    // it. False after the last one.
     bool next(Event& event);
-    // Why something is missing; "" if nothing is. Known behind the last.
+    // The reason why records are missing, or "". Complete after the last record.
     const std::string& problem() const { return parts_.problem(); }
 
   private:
     struct Thread {
-        std::uint64_t executed = 0;  // the instructions of the block included
+        std::uint64_t executed = 0;  // including those of the block
         std::optional<std::uint32_t> block;
     };
     bool next_part();
@@ -60,7 +60,7 @@ class Walk {
     Thread* thread_ = nullptr;
 };
 
-// What a trace says of each instruction that was executed: its references, and where it led.
+// An executed instruction: its references and its successor.
 
 struct Reference {
     std::uint64_t address;
@@ -70,31 +70,31 @@ struct Reference {
 
 struct Executed {
     std::uint32_t thread;
-    std::uint64_t number;  // among those of the thread, from 1
+    std::uint64_t number;  // among the instructions of the thread, from 1
     std::uint32_t instr;   // index in the instruction table
     std::span<const Reference> references;
-    std::optional<std::uint64_t> next;  // pc of the thread's next instruction, if that is known
+    std::optional<std::uint64_t> next;  // pc of the thread's next instruction, if known
 };
 
 class ExecutedInstructions {
   public:
     using Consumer = std::function<void(const Executed&)>;
 
-    // `consumer` is called for each instruction of the region, of each thread in their order.
+    // `consumer` is called for each instruction of the region, in the order of its thread.
     ExecutedInstructions(const replay::ImageTrace& image, const Region& region, Consumer consumer)
         : image_(image), region_(region), consumer_(std::move(consumer)) {}
 
-    // Of an Event of the image's Walk, in their order.
+    // Takes the Events of the image's Walk in their order.
     void take(const Event& event);
-    // Behind the last.
+    // Call it after the last event.
     void finish();
 
   private:
     struct Thread {
         bool in_block = false;
         std::uint32_t block = 0;
-        std::uint32_t position = 0;  // of the next instruction to tell of
-        std::uint64_t first = 0;     // number of the block's first one
+        std::uint32_t position = 0;  // the next instruction to pass to the consumer
+        std::uint64_t first = 0;     // number of the block's first instruction
         std::vector<Reference> references;
     };
     void tell_until(std::uint32_t number, Thread& thread, std::uint32_t position,
