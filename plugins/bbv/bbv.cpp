@@ -1,4 +1,4 @@
-// The bbv profiler: basic block vectors for SimPoint, in exp-bbv's files.
+// The bbv profiler: writes basic block vectors for SimPoint in exp-bbv's format.
 #include "plugins/bbv/thread_vectors.h"
 
 #include <assay/profiler.hpp>
@@ -35,11 +35,11 @@ constexpr std::array<vp_option_t, 4> kOptionTable{{
      "Instructions of an interval; 10M is 10000000, and k and G stand for thousands and billions.",
      VP_OPTION_COUNT, 0},
     {"bb-out-file", "FILE", "bb.out.%p",
-     "Where the block vectors go; .gz and .zst compress. Threads but the first have .2, .3, ... "
+     "The file for block vectors; .gz and .zst compress. Threads after the first add .2, .3, ... "
      "appended.",
      VP_OPTION_OUTPUT_FILE, 0},
     {"pc-out-file", "FILE", nullptr,
-     "Where the address and the function of each block go; no such file without it.",
+     "The file for the address and function of each block; default: no such file.",
      VP_OPTION_OUTPUT_FILE, 0},
     {"instr-count-only", nullptr, "no", "Write the totals only, and no vectors.", VP_OPTION_YES_NO,
      0},
@@ -91,7 +91,7 @@ std::uint64_t executed_control_words(const Totals& totals, const assay::Trace& t
     return sum;
 }
 
-// That which is not inlined; "" if it is not known.
+// The function whose code contains `pc`, without inlined functions; "" if it is unknown.
 std::string function_at(std::uint64_t pc, const assay::Trace& trace) {
     const std::string name = trace.frames(pc).back().function;
     return name == "???" ? "" : name;
@@ -120,7 +120,7 @@ class BbvProfiler final : public assay::Profiler {
             ThreadVectors& vectors = vectors_of(interval->thread);
             add_totals(vectors.totals, *interval, trace);
             if (settings_.instr_count_only) continue;
-            if (interval->instructions == 0) continue;  // the one before has taken its end with it
+            if (interval->instructions == 0) continue;  // the interval before has its end
             const bool was_open = vectors.is_open();
             if (!vectors.write(line_.write(interval->blocks, numbers_, trace.blocks())))
                 cannot_write(vectors.path());
@@ -158,7 +158,7 @@ class BbvProfiler final : public assay::Profiler {
     std::string summary(std::span<const std::uint64_t>) override { return summary_; }
 
   private:
-    // The first thread's file has the name as it was given.
+    // The first thread's file has the name that the user gave.
     ThreadVectors& vectors_of(std::uint32_t thread) {
         const std::string& path = settings_.bb_out_file;
         return threads_
@@ -166,7 +166,7 @@ class BbvProfiler final : public assay::Profiler {
             .first->second;
     }
 
-    // What an interval adds to the totals of its thread.
+    // Adds an interval to the totals of its thread.
     void add_totals(Totals& totals, const assay::Interval& interval, const assay::Trace& trace) {
         const auto blocks = trace.blocks();
         std::vector<bool>& known = with_control_words_;
@@ -177,7 +177,7 @@ class BbvProfiler final : public assay::Profiler {
             if (known[part.block]) totals.with_control_words[part.block] += part.instructions;
     }
 
-    // exp-bbv counts each iteration, and once more where the instruction finds that rcx is zero.
+    // exp-bbv counts each iteration, and once more when the instruction finds that rcx is zero.
     void add_repetitions(const assay::Trace& trace) {
         const auto sites = trace.sites();
         const auto instrs = trace.instrs();
@@ -192,7 +192,7 @@ class BbvProfiler final : public assay::Profiler {
         }
     }
 
-    // Bounds the number of open files.
+    // Limits the number of open files.
     void suspend_some() {
         constexpr std::size_t kMostFiles = 64;
         std::vector<ThreadVectors*> open;
@@ -203,7 +203,7 @@ class BbvProfiler final : public assay::Profiler {
             if (!vectors->suspend()) cannot_write(vectors->path());
     }
 
-    // In exp-bbv's words.
+    // The totals of a thread, in exp-bbv's words.
     std::string text_of(std::uint32_t thread, const Totals& totals,
                         const assay::Trace& trace) const {
         const std::uint64_t size = settings_.interval_size;
@@ -239,9 +239,9 @@ class BbvProfiler final : public assay::Profiler {
     Settings settings_;
     BlockNumbers numbers_;
     VectorLine line_;
-    std::vector<bool> with_control_words_;  // by block: it has fldcw
+    std::vector<bool> with_control_words_;  // by block: it contains fldcw
     std::map<std::uint32_t, ThreadVectors> threads_;
-    std::uint32_t next_instr_ = 0;  // of finish_more()
+    std::uint32_t next_instr_ = 0;  // position of finish_more()
     std::string summary_;
 };
 

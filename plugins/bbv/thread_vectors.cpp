@@ -41,7 +41,7 @@ std::string_view VectorLine::write(std::span<const trace_interval_block_t> inter
               [](const Part& a, const Part& b) { return a.pc < b.pc; });
     text_ = "T";
     for (auto part = parts_.cbegin(); part != parts_.cend();) {
-        // In this order, so that new numbers do not depend on when which block was translated.
+        // In order of addresses, so that new numbers do not depend on the order of translation.
         const std::uint32_t number = numbers.number(part->block, blocks);
         const std::uint64_t pc = part->pc;
         std::uint64_t instructions = 0;

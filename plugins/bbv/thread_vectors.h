@@ -1,5 +1,4 @@
-// The block vectors of one thread, the numbers of blocks in them, and the lines that they are
-// written as.
+// The block vectors of one thread, and the numbers of their blocks.
 #pragma once
 
 #include "assay/trace_types.h"
@@ -16,9 +15,8 @@
 
 namespace bbv {
 
-// Numbers of basic blocks, as block vectors have them: from 1, in the order in which blocks are
-// first seen to have been executed. A block is known by its address, however often and with however
-// many instructions it is translated.
+// Numbers of basic blocks for block vectors: from 1, in the order of their first executions. The
+// address identifies a block, however often and with however many instructions it is translated.
 
 struct NumberedBlock {
     std::uint64_t pc;
@@ -27,23 +25,23 @@ struct NumberedBlock {
 
 class BlockNumbers {
   public:
-    // Of the block with that index in the block table.
+    // The number of the block with that index in the block table.
     std::uint32_t number(std::uint32_t index, std::span<const trace_block_t> blocks);
     std::uint32_t count() const { return static_cast<std::uint32_t>(known_.size()); }
-    // In the order of their addresses. Valid until the next new number.
+    // In ascending order of addresses. Valid until the next new number.
     std::span<const NumberedBlock> by_address();
 
   private:
-    std::vector<std::uint32_t> by_index_;  // 0: not known yet
+    std::vector<std::uint32_t> by_index_;  // 0: no number yet
     std::unordered_map<std::uint64_t, std::uint32_t> known_;
     std::vector<NumberedBlock> sorted_;
 };
 
-// The line of an interval in a file of block vectors.
+// Makes the line of an interval for a file of block vectors.
 
 class VectorLine {
   public:
-    // With the blocks in the order of their addresses. Valid until the next call.
+    // Writes the blocks in ascending order of their addresses. Valid until the next call.
     std::string_view write(std::span<const trace_interval_block_t> interval, BlockNumbers& numbers,
                            std::span<const trace_block_t> blocks);
 
@@ -53,7 +51,7 @@ class VectorLine {
         std::uint32_t block;
     };
 
-    // Only what the interval has: it can be short, and the program large.
+    // Contains only the blocks of the interval, because intervals can be short and programs large.
     std::vector<Part> parts_;
     std::string text_;
 };
@@ -62,7 +60,7 @@ struct Totals {
     std::uint64_t instructions = 0;
     std::uint64_t repetitions = 0;  // of repeated string instructions, as exp-bbv counts them
     std::uint64_t repeated = 0;     // executions of such instructions
-    // By block, for those that have fldcw: instructions of the block that were executed.
+    // By block with fldcw: the executed instructions of the block.
     std::map<std::uint32_t, std::uint64_t> with_control_words;
 };
 
@@ -70,11 +68,11 @@ class ThreadVectors {
   public:
     explicit ThreadVectors(std::string path) : path_(std::move(path)) {}
 
-    // Writes the line of an interval. False, with errno set, if that fails.
+    // Writes the line of an interval. Returns false and sets errno on failure.
     bool write(std::string_view line);
-    // Ends the file, creating it if nothing has been written.
+    // Ends the file, and creates it if nothing has been written.
     bool finish(const std::string& text);
-    // Goes on later. Bounds the number of open files.
+    // Closes the file until the next write, to limit the number of open files.
     bool suspend();
     bool is_open() const { return file_ != nullptr; }
     const std::string& path() const { return path_; }

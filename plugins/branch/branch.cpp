@@ -1,8 +1,8 @@
-// The branch profiler: Cachegrind's branch predictors, and others, behind assay's profiler
+// The branch profiler: connects Cachegrind's branch predictors and others to assay's profiler
 // interface.
 //
-// Cachegrind's run in the program (trace_capture_predictions). What others predict arrives branch
-// by branch.
+// Cachegrind's predictors run in the program (trace_capture_predictions). The other predictors
+// receive each branch.
 #include "plugins/branch/simulator.h"
 
 #include <assay/profiler.hpp>
@@ -79,7 +79,7 @@ class BranchProfiler final : public assay::Profiler {
         if (trace.thread_end()) simulator_->end(thread);
     }
 
-    // What finish_more() would add up to.
+    // The sums of what finish_more() would return.
     void totals(assay::Trace& trace, std::span<uint64_t> by_event) {
         const auto sum = [by_event](uint64_t, uint32_t event, uint64_t weight, uint64_t = 0) {
             by_event[event] += weight;
@@ -123,8 +123,8 @@ class BranchProfiler final : public assay::Profiler {
         simulator_->learn(sites.data(), sites.size(), trace.instrs().data());
     }
 
-    // How often branches were executed is known from block counts; how often they were mispredicted
-    // in the program, too.
+    // Block counts give the executions of a branch. For predictors that run in the program, its
+    // mispredictions are known as well.
     template <typename Add>
     void count_instr(const assay::Trace& trace, uint32_t index, const Add& add_to) const {
         const trace_instr_t& instr = trace.instrs()[index];
@@ -167,7 +167,7 @@ class BranchProfiler final : public assay::Profiler {
 
     Settings settings_;
     std::unique_ptr<Simulator> simulator_;
-    uint32_t next_instr_ = 0, next_site_ = 0;  // of finish_more()
+    uint32_t next_instr_ = 0, next_site_ = 0;  // position of finish_more()
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ std::string counters(unsigned bits, unsigned width) {
     return std::to_string(1U << bits) + " counters of " + std::to_string(width) + " bits";
 }
 
-// What trace_capture_predictions simulates in the program, for streams that come from elsewhere.
+// The predictor that trace_capture_predictions runs in the program, for traces from elsewhere.
 class Cachegrind final : public ConditionalPredictor {
   public:
     bool predict(std::uint64_t pc, bool taken) override {
@@ -71,8 +71,9 @@ class Gshare final : public ConditionalPredictor {
     std::uint64_t history_ = 0;
 };
 
-// R. E. Kessler, "The Alpha 21264 microprocessor", IEEE Micro 19(2), 1999, figure 4. There each
-// local history is chosen by the address of four instructions; x86 has branches at any address.
+// R. E. Kessler, "The Alpha 21264 microprocessor", IEEE Micro 19(2), 1999, figure 4. The Alpha
+// chooses a local history by the address of an aligned group of four instructions. Here the full
+// address chooses it, because x86 has branches at any address.
 class Tournament final : public ConditionalPredictor {
   public:
     explicit Tournament(unsigned bits)

@@ -1,4 +1,4 @@
-// Predictors of conditional branches. docs/reference/profilers/branch.md says where each is from.
+// Predictors of conditional branches. docs/reference/profilers/branch.md cites the source of each.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@ namespace branch {
 class ConditionalPredictor {
   public:
     virtual ~ConditionalPredictor() = default;
-    // Predicts the branch at `pc`, is told the outcome, and learns from it. Returns the prediction.
+    // Predicts the branch at `pc`, then learns the outcome. Returns the prediction.
     virtual bool predict(std::uint64_t pc, bool taken) = 0;
-    // Its tables, in one line.
+    // Describes its tables in one line.
     virtual std::string describe() const = 0;
 };
 
 inline constexpr unsigned kMostTableBits = 24;
 
-// "cachegrind", "bimodal", "gshare", "tournament" or "tage", with tables of 2^`table_bits` entries,
-// 0 for what is usual; Cachegrind's has one size only. nullptr if there is none of that name.
+// `name` is "cachegrind", "bimodal", "gshare", "tournament" or "tage"; nullptr for any other name.
+// Tables have 2^`table_bits` entries, or the usual size for 0. Cachegrind's has only one size.
 std::unique_ptr<ConditionalPredictor> conditional_predictor(std::string_view name,
                                                             unsigned table_bits);
 
@@ -33,7 +33,7 @@ class CounterTable {
           most_(static_cast<std::uint8_t>((1U << width) - 1)),
           counters_(std::size_t{1} << bits, initial) {}
 
-    // True in the upper half of the counter's range.
+    // True if the counter is in the upper half of its range.
     bool predicts(std::uint64_t index) const { return counters_[index & mask_] > most_ / 2; }
     void train(std::uint64_t index, bool up) {
         std::uint8_t& counter = counters_[index & mask_];

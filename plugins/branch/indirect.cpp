@@ -13,7 +13,7 @@ std::string targets(unsigned bits) {
     return std::to_string(1U << bits) + " targets";
 }
 
-// The target of last time: Cachegrind's, with its usual size.
+// Predicts the last target. This is Cachegrind's predictor, with its usual size.
 class Last final : public TargetPredictor {
   public:
     explicit Last(unsigned bits) : bits_(bits), targets_(std::size_t{1} << bits) {}
@@ -42,7 +42,7 @@ class TargetCache final : public TargetPredictor {
         std::uint64_t& entry = targets_[(pc ^ path_) % targets_.size()];
         const std::uint64_t predicted = entry;
         entry = target;
-        // Targets are often aligned: their higher bits tell them apart, too.
+        // Targets are often aligned, so their higher bits also go into the history.
         path_ = path_ << kBitsOfTarget ^ target ^ target >> 4;
         path_ %= targets_.size();
         return predicted;
@@ -60,8 +60,9 @@ class TargetCache final : public TargetPredictor {
     std::uint64_t path_ = 0;
 };
 
-// A. Seznec, "A 64-Kbytes ITTAGE indirect branch predictor", JWAC-2, 2011: TAGE with targets for
-// counters. Its history has the outcomes of conditional branches and bits of indirect targets.
+// A. Seznec, "A 64-Kbytes ITTAGE indirect branch predictor", JWAC-2, 2011: TAGE with targets in
+// place of counters. The history contains outcomes of conditional branches and bits of indirect
+// targets.
 class Ittage final : public TargetPredictor {
   public:
     explicit Ittage(unsigned bits) : bits_(bits), base_(std::size_t{1} << bits) {
@@ -93,7 +94,8 @@ class Ittage final : public TargetPredictor {
                std::to_string(1U << (bits_ - kFewerBits)) + " targets";
     }
 
-    static constexpr unsigned kFewerBits = 1;  // of a tagged table, than the base
+    static constexpr unsigned kFewerBits = 1;  // fewer bits for a tagged table than for the base
+                                               // table
 
   private:
     static constexpr unsigned kTables = 4, kTagBits = 11;
@@ -107,7 +109,7 @@ class Ittage final : public TargetPredictor {
     struct Lookup {
         std::array<Entry*, kTables> entries{};
         std::array<std::uint16_t, kTables> tags{};
-        unsigned first_longer = 0;  // behind the provider's table
+        unsigned first_longer = 0;  // the first table with a longer history than the provider
         Entry *provider = nullptr, *alternate = nullptr;
     };
 

@@ -1,4 +1,4 @@
-// Predictors of where indirect jumps and calls go, and of where returns do.
+// Predictors of the targets of indirect jumps and calls, and of returns.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@ namespace branch {
 class TargetPredictor {
   public:
     virtual ~TargetPredictor() = default;
-    // Predicts where the branch at `pc` goes, is told, and learns from it. Returns the prediction.
+    // Predicts the target of the branch at `pc`, then learns the real one. Returns the prediction.
     virtual std::uint64_t predict(std::uint64_t pc, std::uint64_t target) = 0;
-    // A conditional branch has been executed.
+    // Learns the outcome of a conditional branch.
     virtual void note_outcome(bool taken) = 0;
     virtual std::string describe() const = 0;
 };
 
-// "last", "target-cache" or "ittage", with tables of 2^`table_bits` entries, 0 for what is usual.
-// nullptr if there is none of that name.
+// `name` is "last", "target-cache" or "ittage"; nullptr for any other name. Tables have
+// 2^`table_bits` entries, or the usual size for 0.
 std::unique_ptr<TargetPredictor> target_predictor(std::string_view name, unsigned table_bits);
 
-// Where returns go: the addresses behind the calls that have not returned, the latest `depth` of
-// them. When it is full the oldest is forgotten; where none is left, it predicts 0.
-// C. F. Webb, "Subroutine call/return stack", IBM Technical Disclosure Bulletin 30(11), 1988.
+// Predicts returns: the stack of the addresses after the latest `depth` calls that have not
+// returned. When it is full, it forgets the oldest address. When it is empty, it predicts 0. C. F.
+// Webb, "Subroutine call/return stack", IBM Technical Disclosure Bulletin 30(11), 1988.
 class ReturnStack {
   public:
     explicit ReturnStack(std::size_t depth) : entries_(depth) {}

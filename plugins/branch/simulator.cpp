@@ -82,7 +82,7 @@ Tally Simulator::tally(std::size_t site) const {
     return sum;
 }
 
-// The records that tell of an instruction's call or return stand before that of the branch.
+// The records of an instruction's call or return come before the record of its branch.
 void Simulator::process(std::uint32_t thread, std::span<const trace_record_t> records,
                         std::span<const std::uint32_t> contexts) {
     Predictors& predictors = predictors_of(thread);
@@ -116,7 +116,7 @@ void Simulator::count(Predictors& predictors, const trace_record_t& record, Tall
     }
 }
 
-// Kinds that are predicted in the program are here for the histories only.
+// Branches that are predicted in the program only update histories here.
 bool Simulator::mispredicts(Predictors& predictors, const Branch& branch,
                             const trace_record_t& record) {
     if (branch.flags & TRACE_INSTR_CONDITIONAL) {
@@ -159,7 +159,7 @@ std::string summarise(const std::uint64_t* t, bool returns) {
                         with_commas(t[kBi]).size()};
     std::string out = counts("Branches:     ", t[kBc], t[kBi], widths);
     out += counts("Mispredicts:  ", t[kBcm], t[kBim], widths);
-    // The numbers end in one column, the per cent signs stand behind.
+    // The numbers end in one column, before the per cent signs.
     out += "Mispred rate: " + right(percent(t[kBcm] + t[kBim], t[kBc] + t[kBi]), widths.all + 1) +
            " (" + right(percent(t[kBcm], t[kBc]), widths.conditional + 1) + "     + " +
            right(percent(t[kBim], t[kBi]), widths.indirect + 1) + "   )\n";

@@ -8,7 +8,7 @@ namespace {
 constexpr unsigned kBimodalMore = 3;                // bits
 constexpr std::uint32_t kAgingPeriod = 256 * 1024;  // branches, section 3.2.3
 
-// A linear feedback shift register of 32 bits, so that runs can be repeated.
+// A linear feedback shift register of 32 bits, so that runs are repeatable.
 std::uint32_t next_random(std::uint32_t state) {
     return state >> 1 ^ ((state & 1) != 0 ? 0xd0000001U : 0U);
 }
@@ -94,8 +94,8 @@ void Tage::train(std::uint64_t pc, const Lookup& found, bool taken) {
     if (++branches_ == kAgingPeriod) age();
 }
 
-// One new entry, in a table with a longer history than the one that was wrong; of two that have
-// room, the shorter with twice the probability.
+// Allocates one entry in a table with a longer history than the one that mispredicted. If two
+// tables have room, the shorter history is chosen with twice the probability.
 void Tage::allocate(const Lookup& found, bool taken) {
     const unsigned first = found.provider == kNone ? 0 : found.provider + 1;
     unsigned chosen = kNone;
@@ -112,7 +112,7 @@ void Tage::allocate(const Lookup& found, bool taken) {
     for (unsigned i = first; i < kTables; ++i) --found.entries[i]->useful;
 }
 
-// The high and the low bits of all useful counters become 0 in turn.
+// Clears the high bits and the low bits of all useful counters in turn.
 void Tage::age() {
     branches_ = 0;
     const std::uint8_t kept = high_bit_next_ ? 1 : 2;

@@ -1,6 +1,6 @@
 // TAGE: A. Seznec and P. Michaud, "A case for (partially) tagged geometric history length branch
-// prediction", JILP 8, 2006. A bimodal table, and tagged tables that look at longer and longer
-// histories: the longest that knows the branch predicts it.
+// prediction", JILP 8, 2006. A bimodal table, and tagged tables for longer and longer histories.
+// Among the tables that know a branch, the one with the longest history predicts it.
 #pragma once
 
 #include "plugins/branch/conditional.h"
@@ -10,15 +10,15 @@
 
 namespace branch {
 
-// The global history that predictors with tagged tables look at: outcomes and bits of targets, the
-// latest first; and its folding into few bits.
+// The global history for predictors with tagged tables: outcomes and bits of targets, the latest
+// first.
 
 class History {
   public:
     static constexpr unsigned kMostBits = 256;  // a power of two
 
     void add(bool bit) { bits_[--newest_ % kMostBits] = bit; }
-    // Bit `age`, 0 for the latest.
+    // Bit number `age`; 0 is the latest.
     bool operator[](unsigned age) const { return bits_[(newest_ + age) % kMostBits]; }
 
   private:
@@ -26,15 +26,15 @@ class History {
     unsigned newest_ = 0;
 };
 
-// The latest `length` bits of a history, folded by exclusive or into `width` bits; kept up to date
-// bit by bit, as a cyclic shift register (P. Michaud, "A PPM-like, tag-based branch predictor",
+// The latest `length` bits of a history, folded by exclusive or into `width` bits. Each new bit
+// updates it like a cyclic shift register (P. Michaud, "A PPM-like, tag-based branch predictor",
 // JILP 7, 2005).
 class Folded {
   public:
     Folded() = default;
     Folded(unsigned length, unsigned width) : length_(length), width_(width) {}
 
-    // Before history.add(bit).
+    // Call it before history.add(bit).
     void add(const History& history, bool bit) {
         value_ = value_ << 1 | (bit ? 1U : 0U);
         value_ ^= (history[length_ - 1] ? 1U : 0U) << length_ % width_;
@@ -48,13 +48,12 @@ class Folded {
     std::uint32_t value_ = 0;
 };
 
-// Lengths of history of `Tables` tagged tables, in a geometric series (A. Seznec, "Analysis of the
+// History lengths of `Tables` tagged tables, a geometric series (A. Seznec, "Analysis of the
 // O-GEometric History Length branch predictor", ISCA 2005).
 template <unsigned Tables>
 constexpr std::array<unsigned, Tables> geometric_lengths(double first, double last) {
     std::array<unsigned, Tables> lengths{};
-    // The ratio r with r^(Tables - 1) = last / first, by bisection: pow() is no constant
-    // expression.
+    // The ratio r with r^(Tables - 1) = last / first, by bisection, because pow() is not constexpr.
     double low = 1, high = last / first;
     for (int step = 0; step < 60; ++step) {
         const double middle = (low + high) / 2;
@@ -73,7 +72,7 @@ constexpr std::array<unsigned, Tables> geometric_lengths(double first, double la
 class Tage final : public ConditionalPredictor {
   public:
     static constexpr unsigned kTables = 7;
-    static constexpr unsigned kUsualBits = 10;  // of a tagged table; the bimodal one has 3 more
+    static constexpr unsigned kUsualBits = 10;  // of a tagged table; the bimodal table has 3 more
     static constexpr std::array<unsigned, kTables> kLengths = geometric_lengths<kTables>(5, 130);
     static constexpr std::array<unsigned, kTables> kTagBits = {9, 9, 10, 10, 11, 11, 12};
 
@@ -85,7 +84,7 @@ class Tage final : public ConditionalPredictor {
   private:
     static constexpr unsigned kNone = kTables;
     struct Entry {
-        std::int8_t counter = 0;  // -4 to 3, predicts taken from 0 on
+        std::int8_t counter = 0;  // -4 to 3; 0 or more predicts taken
         std::uint8_t useful = 0;  // 0 to 3
         std::uint16_t tag = 0;
 
@@ -112,10 +111,10 @@ class Tage final : public ConditionalPredictor {
     std::array<std::vector<Entry>, kTables> tables_;
     std::array<Folded, kTables> indexes_, tags_, tags2_;
     History history_;
-    std::uint32_t path_ = 0;   // the lowest bit of the addresses of recent branches
-    int trust_alternate_ = 0;  // -8 to 7: from 0 on, new entries are not believed
+    std::uint32_t path_ = 0;   // the lowest address bits of recent branches
+    int trust_alternate_ = 0;  // -8 to 7; from 0 on, the alternate replaces new entries
     std::uint32_t random_ = 1;
-    std::uint32_t branches_ = 0;  // since useful counters have been aged
+    std::uint32_t branches_ = 0;  // since useful counters were last aged
     bool high_bit_next_ = true;
 };
 

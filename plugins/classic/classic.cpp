@@ -1,6 +1,7 @@
-// Value profiles: which values an instruction loads, stores, computes and is given, how often the
-// most frequent one (Calder, Feller, Eustace, "Value profiling", MICRO 1997), and which stores
-// change nothing (Lepak, Lipasti, "On the value locality of store instructions", ISCA 2000).
+// Value profiles: the values that an instruction loads, stores, computes and receives, and the
+// share of the most frequent one (Calder, Feller, Eustace, "Value profiling", MICRO 1997). Also the
+// stores that change nothing (Lepak, Lipasti, "On the value locality of store instructions", ISCA
+// 2000).
 #include "plugins/classic/value_format.h"
 #include "plugins/classic/value_table.h"
 
@@ -17,7 +18,7 @@
 namespace classic {
 namespace {
 
-constexpr std::size_t kMostValues = 64;  // returned for one list; assay keeps no more
+constexpr std::size_t kMostValues = 64;  // returned for one list, as many as assay keeps
 
 enum Event : std::uint32_t { kVals, kZeros, kSame, kTop, kStores, kSilent, kEvents };
 constexpr std::array<vp_event_t, kEvents> kEventTable{{
@@ -37,16 +38,16 @@ constexpr std::array<vp_derived_t, 4> kDerivedTable{{
 
 constexpr std::array<vp_option_t, 1> kOptionTable{{
     {"values", "KIND,...", "loads,stores",
-     "Which values: of loads, stores (and whether these change anything), results (first "
+     "Values to count: of loads, stores (and whether they change anything), results (first "
      "destination register), operands (first two source registers).",
      VP_OPTION_TEXT, 0},
 }};
 
-// The lists, by enum Operand.
+// The names of the lists, by enum Operand.
 constexpr std::array<const char*, 5> kListNames{"loaded", "stored", "result", "first-operand",
                                                 "second-operand"};
 
-// What --values= chooses.
+// The kinds of values that --values= selects.
 struct Kinds {
     bool loads = true, stores = true, results = false, operands = false;
 };
@@ -64,7 +65,7 @@ Kinds kinds_of(std::string_view option, std::string_view kinds) {
         const auto found = known.find(kind);
         if (found == known.end())
             throw assay::BadOption(
-                option, kind, "no such kind of values; there are loads, stores, results, operands");
+                option, kind, "unknown kind of values; use loads, stores, results or operands");
         *found->second = true;
         if (kind.size() == kinds.size()) return chosen;
         kinds.remove_prefix(kind.size() + 1);
@@ -81,8 +82,8 @@ int is_any(uint16_t /*opcode*/, uint32_t /*flags*/) {
     return 1;
 }
 
-// In how many parts of 8 bytes a value has all that the instruction stores; 0 where it has not: of
-// scatters, repeated strings, fnstenv's 14 bytes and what is larger than 64.
+// The number of 8-byte parts in which all bytes of a store are recorded. 0 if some bytes are not
+// recorded: for scatters, repeated strings, fnstenv's 14 bytes and stores of more than 64 bytes.
 unsigned parts_of_store(const assay::Trace& trace, std::uint32_t instr) {
     constexpr std::uint32_t kPartBytes = 8, kWithoutItsEnd = 14;
     const std::uint32_t bytes = trace.stored_bytes(instr);
@@ -91,15 +92,15 @@ unsigned parts_of_store(const assay::Trace& trace, std::uint32_t instr) {
     return std::max((bytes + kPartBytes - 1) / kPartBytes, 1U);
 }
 
-// Which part of its value a site has: they follow the site of the first one.
+// The number of the part that a site has. Parts follow the site of the first one.
 unsigned part_of(std::span<const trace_site_t> sites, std::size_t site) {
     unsigned part = 0;
     while (sites[site].kind == TRACE_SITE_VALUE_REST && part < site) --site, ++part;
     return part;
 }
 
-// What a site's values are for. Other profilers may ask for other values. `store_parts`: of what
-// the instruction stores.
+// The use of a site's values. Sites that only other profilers asked for are ignored. `store_parts`
+// is the number of parts that the instruction stores.
 ValueTable table_for(const trace_site_t& site, const Kinds& kinds, unsigned part,
                      unsigned store_parts) {
     ValueTable table;
@@ -142,7 +143,8 @@ ValueTable table_for(const trace_site_t& site, const Kinds& kinds, unsigned part
     return table;
 }
 
-// As many as there are values, each execution has; of the others it is not known how many.
+// Every execution has a value, so kVals counts in contexts. The contexts of the other events are
+// unknown.
 void add_summary(std::uint64_t pc, std::uint32_t list, Summary summary, assay::Samples& samples) {
     summary.shorten(kMostValues);
     samples.count(pc, kVals, summary.total);
@@ -206,7 +208,7 @@ class ClassicProfiler final : public assay::Profiler {
         }
     }
 
-    // Of which the error is estimated, behind each burst. Where there are none, nobody asks.
+    // For the estimated error after each burst. Not called in a run without bursts.
     void totals(assay::Trace&, std::span<std::uint64_t> by_event) {
         const Totals all = totals_.of(tables_);
         by_event[kVals] = all.values;
@@ -244,7 +246,7 @@ class ClassicProfiler final : public assay::Profiler {
     Kinds kinds_;
     ValueTables tables_;
     RunningTotals totals_;
-    Reading reading_ = Reading::kInteger;  // of the list whose preface was asked for
+    Reading reading_ = Reading::kInteger;  // how to read the list whose preface was printed
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace classic {
 namespace {
 
-// The mandatory prefix as VEX encodes it: none, 66, F3, F2 (Intel SDM volume 2, 2.3.5).
+// The mandatory prefix in VEX's encoding: none, 66, F3, F2 (Intel SDM volume 2, 2.3.5).
 enum Prefix : unsigned { kNoPrefix, k66, kF3, kF2 };
 
 struct Encoding {
@@ -41,11 +41,11 @@ Reading by_prefix(unsigned prefix) {
     return prefix == k66 || prefix == kF2 ? Reading::kDouble : Reading::kSingle;
 }
 
-// Map 0F. Sources: SDM volume 2, tables.
+// For opcodes of map 0F. Sources: SDM volume 2, tables.
 Reading of_two_byte_map(unsigned byte, unsigned prefix, Operand operand) {
     const bool result = operand == Operand::kResult || operand == Operand::kStored;
     switch (byte) {
-        case 0x2a:  // cvtsi2sd and the like
+        case 0x2a:  // cvtsi2sd and similar ones
             return result ? by_prefix(prefix) : Reading::kInteger;
         case 0x2c:  // cvttsd2si
         case 0x2d:
@@ -54,7 +54,7 @@ Reading of_two_byte_map(unsigned byte, unsigned prefix, Operand operand) {
             if (!result) return by_prefix(prefix);
             return by_prefix(prefix) == Reading::kDouble ? Reading::kSingle : Reading::kDouble;
         case 0x12:
-        case 0x13:  // movlpd and movlps move 64 bits, of two singles the lower is shown
+        case 0x13:  // movlpd and movlps move 64 bits; the lower of two singles is shown
         case 0x16:
         case 0x17:
             return by_prefix(prefix);
@@ -68,8 +68,8 @@ Reading of_two_byte_map(unsigned byte, unsigned prefix, Operand operand) {
     return floating ? by_prefix(prefix) : Reading::kInteger;
 }
 
-// Registers are captured as doubles, but for ax, into which fnstsw, DF E0, stores. What a memory
-// operand is the register field of ModRM says. SDM volume 2, tables.
+// Registers are captured as doubles, except ax, into which fnstsw (DF E0) stores. The register
+// field of ModRM gives the type of a memory operand. SDM volume 2, tables.
 Reading of_x87(const trace_instr_t& instr, Operand operand) {
     const bool in_memory = operand == Operand::kLoaded || operand == Operand::kStored;
     const auto* const end = instr.bytes + instr.length;
@@ -102,7 +102,7 @@ std::string shortest(std::uint64_t bits) {
     std::array<char, 64> text;
     const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
     std::string written(text.data(), end);
-    // So that 1.0 is not taken for an integer.
+    // 1.0 must not look like an integer.
     if (written.find_first_not_of("-0123456789") == std::string::npos) written += ".0";
     return written;
 }

@@ -1,6 +1,6 @@
-// The inner loop of counting values. `Lanes` counts a value in its set, with the instructions for
-// which the including file is compiled; its type, which is of that file alone, keeps the instances
-// apart.
+// The inner loop that counts values. `Lanes` counts a value in its set, with the instructions for
+// which the including file is compiled. Each file has its own type for it, so that the instances
+// stay apart.
 #pragma once
 
 #include "plugins/classic/value_table.h"
@@ -9,8 +9,8 @@ namespace classic {
 
 template <typename Lanes>
 struct Kernel {
-    // Without a branch on which value it is, or whether it is the one before: that is hard to
-    // predict.
+    // Does not branch on the value or on its equality with the value before, because such branches
+    // are hard to predict.
     static void count(ValueTables& tables, std::uint32_t first, std::uint64_t value) {
         ValueTable& table = tables.by_site[first];
         ++table.total;
@@ -23,14 +23,14 @@ struct Kernel {
             tables.count_slowly(first, value);
     }
 
-    // False where there is only one set: others are to be made.
+    // Returns false if there is only one set, because more sets are made first.
     static bool lower(ValueSet& set, bool may_lower) {
         if (may_lower) set.lower();
         return may_lower;
     }
 
-    // `same`, `free`: the counters that have the value, and those that have none. False where
-    // count_slowly() is to do it.
+    // `same` and `free` are bit masks of the counters that have the value and of free ones. Returns
+    // false if count_slowly() must do the work.
     static bool count_in(ValueSet& set, std::uint64_t value, unsigned same, unsigned free,
                          bool may_lower) {
         const unsigned found = same != 0 ? same : free;

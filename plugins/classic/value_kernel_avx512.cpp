@@ -6,10 +6,10 @@ namespace classic {
 namespace {
 
 struct Lanes {
-    // Without a branch on whether the value has a counter: that is hard to predict. What is read as
-    // a vector next time is written as one: a load does not get parts of itself from stores that
-    // have not reached the cache (Intel 64 and IA-32 Optimization Reference Manual, "Store
-    // Forwarding").
+    // Does not branch on whether the value has a counter, because that is hard to predict. Writes
+    // whole vectors where the next call reads vectors: a load cannot take its parts from several
+    // stores that have not reached the cache (Intel 64 and IA-32 Optimization Reference Manual,
+    // "Store Forwarding").
     static bool count(ValueSet& set, std::uint64_t value, bool may_lower) {
         const __m512i wanted = _mm512_set1_epi64(static_cast<long long>(value));
         const __m512i values = _mm512_load_si512(set.values);

@@ -41,7 +41,7 @@ ValueSet& set_of(const ValueTable& table, std::uint64_t value) {
     return table.sets[value * kHashMultiplier >> kHashShift & table.mask];
 }
 
-// The eight values of the only set find room in the others.
+// The eight values of the first set fit into the new sets.
 void grow(ValueTable& table) {
     const ValueSet* const before = std::exchange(table.sets, new ValueSet[kSets]());
     table.mask = kSets - 1;
@@ -54,7 +54,7 @@ void grow(ValueTable& table) {
     delete[] before;
 }
 
-// The most frequent first, each once.
+// The most frequent value first; equal values are combined.
 void sort(std::vector<Counted>& values) {
     std::sort(values.begin(), values.end(),
               [](const Counted& a, const Counted& b) { return a.value < b.value; });
@@ -112,7 +112,7 @@ void ValueTables::count_slowly(std::uint32_t first, std::uint64_t value) {
         if (way == kWays && table.mask != 0) return set.lower();
         if (way == kWays) {
             grow(table);
-            return count_slowly(first, value);  // all nine values may have the same set
+            return count_slowly(first, value);  // all nine values may belong to one set
         }
         set.values[way] = value;
         set.since[way] = set.lowered;

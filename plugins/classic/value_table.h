@@ -1,14 +1,16 @@
-// The values of one operand of one instruction: how many, how many of them zero or as the one
-// before, and the most frequent ones.
+// The values of one operand of one instruction: the number of values, of zeros, of values equal to
+// the one before, and the most frequent values.
 //
-// There are eight sets of eight counters; a value has its set. Within a set the algorithm of Misra
-// and Gries ("Finding repeated elements", Science of Computer Programming 2, 1982) decides who
-// keeps one: a value without a counter takes over one that is 0, and if there is none, all eight
-// are lowered by one, and the value is forgotten. By how much a counter has been lowered since its
-// value took it over is known, and counts for the value. So nothing is lost as long as a set has no
-// more than eight values, nor of a value that has kept its counter from the beginning; any other
-// count is too low by at most a ninth of what the set has seen. Until there are nine values, there
-// is one set only.
+// There are eight sets of eight counters. Each value belongs to one set. Within a set, the
+// algorithm of Misra and Gries ("Finding repeated elements", Science of Computer Programming 2,
+// 1982) decides which values have a counter: a value without a counter takes over a counter that is
+// 0. If no counter is 0, all eight are lowered by one, and the value is forgotten. The table
+// records how far a counter has been lowered since its value took it over, and adds this to the
+// value's count.
+//
+// Counts are therefore exact as long as a set has at most eight values, and for every value that
+// has kept its counter from the beginning. Any other count is too low by at most a ninth of the
+// values that the set has seen. Up to eight values share one set.
 #pragma once
 
 #include "assay/trace_types.h"
@@ -25,18 +27,18 @@ struct Counted {
     std::uint64_t value, count;
 };
 
-// What is known of the values in the end: each was seen at least `count` times, and no value was
-// seen more than `error` times beyond that.
+// The final result: each value was seen at least `count` times, and no value was seen more than
+// `error` times beyond that.
 struct Summary {
     std::uint64_t total = 0, zeros = 0, repeated = 0;
     std::uint64_t error = 0;
-    std::vector<Counted> values;  // the most frequent first
+    std::vector<Counted> values;  // the most frequent value first
 
-    // Only the `most` most frequent values, at the cost of the error.
+    // Keeps only the `most` most frequent values and adjusts the error.
     void shorten(std::size_t most);
-    // How often the most frequent value was seen.
+    // The count of the most frequent value.
     std::uint64_t top() const { return values.empty() ? 0 : values[0].count; }
-    // How many values are in none of the counts.
+    // The number of values that no count includes.
     std::uint64_t rest() const;
 };
 
@@ -45,33 +47,34 @@ inline constexpr unsigned kWays = 8, kSets = 8;
 struct alignas(64) ValueSet {
     std::uint64_t values[kWays];
     std::uint32_t counts[kWays];             // 0: free
-    std::uint64_t lowered;                   // by how much all counters have been lowered so far
-    alignas(64) std::uint64_t since[kWays];  // what that was when the value took its counter over
+    std::uint64_t lowered;                   // total by which all counters have been lowered
+    alignas(64) std::uint64_t since[kWays];  // `lowered` when the value took over its counter
 
-    // For a value without a counter, where none is free.
+    // Call it for a value without a counter if no counter is free.
     void lower() {
         for (std::uint32_t& count : counts) --count;
         ++lowered;
     }
 };
 
-// What the values of a site of the trace are for. Those above kCounted are compared, too: what a
-// store writes with what was there.
+// The use of a site's values. Values of the roles after kCounted are also compared: the values that
+// a store writes with those that were there.
 enum class Role : std::uint8_t { kIgnored, kCounted, kStored, kOverwritten };
 
-// By site of the trace. Copies share the sets, which free() ends.
+// One for each site of the trace. Copies share the sets, which free() deletes.
 struct alignas(64) ValueTable {
     std::uint64_t last = 0;
     std::uint64_t total = 0, zeros = 0, runs = 0;  // values; runs of equal ones
-    ValueSet* sets = nullptr;                      // none before the first value
+    ValueSet* sets = nullptr;                      // null before the first value
     std::uint32_t instr = 0;
-    std::uint16_t mask = 0;  // one less than there are sets
+    std::uint16_t mask = 0;  // number of sets - 1
     std::uint8_t list = 0;
     Role role = Role::kIgnored;
-    // Of what a store writes or overwrites: which 8 bytes of it, and how many of them there are.
-    // Only the first are counted as a value.
+    // For stored and overwritten values: the number of the 8-byte part, and the number of parts.
+    // Only the first part counts as a value.
     std::uint8_t part = 0, parts = 1;
-    // The first site of the same instruction and list, where the values of all of them are counted.
+    // The first site of the same instruction and list. The values of all these sites are counted
+    // there.
     std::uint32_t first = 0;
 
     void free();
@@ -79,12 +82,12 @@ struct alignas(64) ValueTable {
 
 inline constexpr unsigned kMostParts = 8;  // of 8 bytes
 
-// Stored value and what was there before arrive one behind the other, in any order, each part by
+// A stored value and the overwritten one arrive one after the other, in any order, each part by
 // part.
 struct StoreHalf {
     std::uint32_t instr = 0;
-    Role role = Role::kIgnored;  // kIgnored: there is none
-    bool differs = false;        // some part of the other half
+    Role role = Role::kIgnored;  // kIgnored: no half has arrived
+    bool differs = false;        // in some part from the other half
     std::uint64_t values[kMostParts] = {};
 };
 
@@ -92,13 +95,13 @@ struct StoreCounts {
     std::uint64_t silent = 0, stores = 0;
 };
 
-// Everything that values have been counted in.
+// All tables of values.
 struct ValueTables {
     std::vector<ValueTable> by_site;
-    // An instruction that belongs to several blocks, which can depend on what else is captured, has
-    // several sites for a list: the first of them by the instruction's pc and list.
+    // An instruction in several blocks (their number can depend on other captures) has several
+    // sites for one list. This map gives the first of them by the instruction's pc and list.
     std::map<std::pair<std::uint64_t, std::uint8_t>, std::uint32_t> first_sites;
-    std::vector<StoreCounts> by_instr;  // at least as long as there are instructions
+    std::vector<StoreCounts> by_instr;  // at least one for each instruction
     StoreCounts of_all_instrs;
     StoreHalf half;
     std::vector<std::pair<std::uint32_t, Counted>> spilled;  // counts beyond 32 bits, by site
@@ -108,18 +111,18 @@ struct ValueTables {
     ValueTables& operator=(const ValueTables&) = delete;
     ~ValueTables();
 
-    // For the next site; its instruction is at `pc`.
+    // Adds the table of the next site, whose instruction is at `pc`.
     void add(const ValueTable& table, std::uint64_t pc);
-    // Counts all values of the records, with what the processor has.
+    // Counts all values of the records with the best kernel for this processor.
     void count(const trace_record_t* records, std::size_t n);
-    // Of the instruction and list of which this is the first site.
+    // The summary of an instruction and list; `first` is their first site.
     Summary summary(std::uint32_t first) const;
 
-    // What the kernels leave to others: the value has no counter yet, or it is full.
+    // Kernels call this if the value has no counter yet, or if its counter is full.
     void count_slowly(std::uint32_t first, std::uint64_t value);
 };
 
-// The inner loop, by instruction set: value_kernel.h.
+// The inner loop for each instruction set: value_kernel.h.
 using ValueKernel = void (*)(ValueTables& tables, const trace_record_t* records, std::size_t n);
 void count_baseline(ValueTables& tables, const trace_record_t* records, std::size_t n);
 void count_avx2(ValueTables& tables, const trace_record_t* records, std::size_t n);
@@ -130,26 +133,27 @@ inline constexpr std::uint64_t kHashMultiplier = 0xBF58476D1CE4E5B9ULL;
 inline constexpr unsigned kHashShift = 61;
 inline constexpr std::uint32_t kMostCount = UINT32_MAX;
 
-// What all summaries add up to, again and again during a run: only those of sites that have seen
-// values since are computed anew.
+// The sums of all summaries, for repeated use during a run: only sites with new values are computed
+// again.
 
 struct Totals {
     std::uint64_t values = 0, zeros = 0, repeated = 0;
-    std::uint64_t top = 0;  // of each instruction and list, the most frequent value
+    std::uint64_t top = 0;  // sum of the counts of the most frequent value of each instruction and
+                            // list
 };
 
 class RunningTotals {
   public:
     // The sites of these records have changed.
     void touch(const ValueTables& tables, const trace_record_t* records, std::size_t n);
-    // Up to now, of all records that touch() was given.
+    // The sums over all records that touch() has received.
     Totals of(const ValueTables& tables);
 
   private:
-    // By the first site of an instruction and list.
+    // By first site of an instruction and list.
     std::vector<bool> is_touched_;
     std::vector<std::uint32_t> touched_;
-    std::vector<Totals> counted_;  // when it was computed last
+    std::vector<Totals> counted_;  // result of the last computation
     Totals totals_;
 };
 

@@ -13,7 +13,8 @@ constexpr std::array<std::string_view, 14> kSingleOperations{
     "add",   "sub", "mul",  "div",  "sqrt",   "min",     "max",
     "rsqrt", "rcp", "hadd", "hsub", "addsub", "rsqrt14", "rcp14"};
 
-// What an element counts, by the mnemonic without the v of VEX and EVEX, and without its type.
+// The operations for one element. `operation` is the mnemonic without VEX's and EVEX's v and
+// without its type.
 unsigned per_element(std::string_view operation) {
     if (operation == "dpbf16") return 4;
     if (operation == "dp") return 2;
@@ -63,8 +64,8 @@ Flops flops_of(const trace_instr_facts_t& facts) {
     return {std::uint64_t{each} * facts.elements, type.back() == 'h' ? kFlH : part_of(facts)};
 }
 
-// By category, which is XED's for general registers; that of vector instructions says little, so
-// these go by their mnemonics, which are regular.
+// General instructions are classified by XED's category. The categories of vector instructions are
+// too coarse, so these are classified by their mnemonics, which are regular.
 
 namespace {
 
@@ -79,7 +80,7 @@ bool begins_with_one_of(std::string_view name, Names beginnings) {
                        [name](std::string_view each) { return name.starts_with(each); });
 }
 
-// Extensions and categories with one meaning, whatever the registers.
+// Extensions and categories that have one meaning for all registers.
 constexpr std::array<std::pair<std::string_view, Event>, 50> kByCategory{{
     {"BINARY", kArith},   {"ADOX_ADCX", kArith},  {"DECIMAL", kArith},   {"DATAXFER", kDmov},
     {"CONVERT", kDmov},   {"MOVDIR", kDmov},      {"SEMAPHORE", kArith}, {"CMOV", kCmov},
@@ -109,7 +110,7 @@ bool is_cryptographic(const trace_instr_facts_t& facts) {
            std::string_view(facts.mnemonic) == "crc32";
 }
 
-// Where the category has several kinds.
+// For categories with several kinds of instructions.
 std::optional<Event> by_mnemonic(std::string_view name) {
     if (name == "lea") return kLea;
     if (is_one_of(name, {"enter", "leave"})) return kStk;
@@ -128,10 +129,10 @@ std::optional<Event> by_mnemonic(std::string_view name) {
     return std::nullopt;
 }
 
-// With v removed, which VEX and EVEX have in front.
+// `name` has no leading v from VEX or EVEX.
 Event part_of_packed(const trace_instr_facts_t& facts, std::string_view name) {
     if (is_one_of(facts.category, {"GATHER", "AVX2GATHER", "SCATTER"})) return kVmem;
-    // Before moves and comparisons, whose names they begin with.
+    // Must come before moves and comparisons, because the names begin with theirs.
     if (begins_with_one_of(
             name,
             {"movddup",  "movshdup", "movsldup",  "pshuf",   "shuf",  "perm",      "pperm",

@@ -1,6 +1,6 @@
-// Which columns an instruction counts in.
+// Assigns instructions to columns.
 //
-// Also how many floating-point operations it does.
+// Also counts their floating-point operations.
 #pragma once
 
 #include "plugins/opcode_mix/events.h"
@@ -10,29 +10,29 @@
 
 namespace opcode_mix {
 
-// How many floating-point operations an instruction is.
+// The floating-point operations of an instruction.
 
 struct Flops {
-    std::uint64_t count = 0;  // in an execution, of all elements, masked or not
-    Event part = kFlX;        // of kFlops; says nothing where there are none
+    std::uint64_t count = 0;  // in one execution, for all elements, masked or not
+    Event part = kFlX;        // one of kFlops; meaningless if count is 0
 };
 
-// As processors count them (FP_ARITH_INST_RETIRED, Intel SDM volume 3B, chapter "Performance
-// monitoring events"): additions, subtractions, multiplications, divisions, roots, minima, maxima,
-// and approximations of reciprocals and roots are one for each element, multiplications with an
-// addition and dot products two. Beyond that: products of complex numbers 6 for each, 8 with an
-// addition; of pairs in bfloat16, 4 for each sum. Of the x87 the same but minima, maxima and
-// approximations, which it does not have.
+// Counts as processors do (FP_ARITH_INST_RETIRED, Intel SDM volume 3B, chapter "Performance
+// monitoring events"), for each element:
+//   - 1 for additions, subtractions, multiplications, divisions, roots, minima, maxima, and
+//     approximations of reciprocals and roots;
+//   - 2 for multiplications with an addition, and for dot products.
+// Also counts products of complex numbers, 6 each and 8 with an addition, and dot products of
+// bfloat16 pairs, 4 for each sum. x87 has no minima, maxima and approximations.
 Flops flops_of(const trace_instr_facts_t& facts);
 
-// The part of a group (kDmov to kMisc, or kStk, which has no parts) that it belongs to. `flags`:
-// TRACE_INSTR_*.
+// The part of a group to which the instruction belongs: kDmov to kMisc, or kStk, which has no
+// parts. `flags` are TRACE_INSTR_*.
 Event part_of(const trace_instr_facts_t& facts, std::uint32_t flags);
-// The group of such a part.
 Event group_of(Event part);
 
-// kWs to kW512, and kSse to kAvx512; nothing of instructions without vector registers, or of other
-// sets.
+// width_of() returns kWs to kW512, set_of() kSse to kAvx512. No value for instructions without
+// vector registers, or of other sets.
 std::optional<Event> width_of(const trace_instr_facts_t& facts);
 std::optional<Event> set_of(const trace_instr_facts_t& facts);
 

@@ -1,5 +1,5 @@
-// The columns: groups, of which each instruction is in one; their parts; vectors by width and by
-// instruction set; what is read and written; operations of floating point.
+// The columns: groups, which partition the instructions, and their parts; vectors by width and by
+// instruction set; bytes read and written; floating-point operations.
 #pragma once
 
 #include <assay/vprofiler.h>
@@ -22,28 +22,28 @@ enum Event : std::uint32_t {
     kLdB,
     kStB,
     kFlops,
-    // From here on with --details=yes. Parts of kMov,
+    // Columns from here on need --details=yes. Parts of kMov:
     kDmov,
     kCmov,
-    // of kInt,
+    // Parts of kInt:
     kArith,
     kLea,
     kLogic,
     kShift,
     kBits,
-    // of kCtl,
+    // Parts of kCtl:
     kJcc,
     kJmp,
     kIjmp,
     kCall,
     kIcall,
     kRet,
-    // of kFp,
+    // Parts of kFp:
     kFmov,
     kFop,
     kFcvt,
     kX87,
-    // of kVec,
+    // Parts of kVec:
     kVmov,
     kVfp,
     kVint,
@@ -53,7 +53,7 @@ enum Event : std::uint32_t {
     kVcvt,
     kVshuf,
     kVmem,
-    // and of kOth.
+    // Parts of kOth:
     kStr,
     kAtom,
     kCryp,
@@ -86,7 +86,7 @@ enum Event : std::uint32_t {
     kFlS16,
     kFlH,
     kFlX,
-    kFlM,  // no part, but of all of them
+    kFlM,  // not a part: masked operations of all parts
     kEvents
 };
 constexpr std::uint32_t kFirstDetail = kDmov;

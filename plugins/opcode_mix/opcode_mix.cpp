@@ -1,8 +1,9 @@
-// The instruction mix: what is executed, by kind of instruction, vector width, bytes moved and
-// floating-point operations.
+// The instruction mix: executed instructions by kind, vector width, bytes moved and floating-point
+// operations.
 //
-// All of it is known of an instruction when it is translated (trace_parser_instr_facts), so that
-// only executions are counted. Repeated string instructions say their iterations, for the bytes.
+// All facts about an instruction are known when it is translated (trace_parser_instr_facts), so
+// only its executions are counted. Repeated string instructions also record their iterations, for
+// the bytes.
 #include "plugins/opcode_mix/classify.h"
 #include "plugins/opcode_mix/events.h"
 #include "plugins/opcode_mix/summary.h"
@@ -30,7 +31,7 @@ constexpr std::array<vp_option_t, 2> kOptionTable{{
     {"top", "N", "20", "How many of the most frequent opcodes are listed.", VP_OPTION_UNSIGNED, 0},
 }};
 
-// What one execution adds to columns.
+// The amounts that one execution adds to columns.
 class Additions {
   public:
     void add(Event event, std::uint64_t amount = 1) {
@@ -54,7 +55,7 @@ bool is_repeated(const trace_instr_t& instr) {
     return (instr.flags & TRACE_INSTR_REPEATED) != 0;
 }
 
-// Of a gather or scatter, if its mask leaves out none.
+// The references of a gather or scatter whose mask selects all elements.
 std::uint64_t references_at_most(const trace_instr_t& instr, const trace_instr_facts_t& facts) {
     return instr.flags & TRACE_INSTR_VARIABLE ? facts.elements : 1;
 }
@@ -118,7 +119,7 @@ class OpcodeMix final : public assay::Profiler {
         }
     }
 
-    // What finish_more() would add up to.
+    // The sums of what finish_more() would return.
     void totals(assay::Trace& trace, std::span<std::uint64_t> by_event) {
         const auto sum = [by_event](std::uint64_t, Event event, std::uint64_t weight,
                                     std::uint64_t = 0) { by_event[event] += weight; };
@@ -146,8 +147,8 @@ class OpcodeMix final : public assay::Profiler {
     }
 
   private:
-    // Calls `add_to` for what the instruction adds to columns. Returns its mnemonic; null if it was
-    // not executed.
+    // Calls `add_to` with the amounts that the instruction adds to columns. Returns its mnemonic;
+    // null if it was not executed.
     template <typename Add>
     const char* count(const assay::Trace& trace, std::uint32_t index, const Add& add_to) {
         const trace_instr_t& instr = trace.instrs()[index];
@@ -155,7 +156,7 @@ class OpcodeMix final : public assay::Profiler {
         if (executions == 0) return nullptr;
         const trace_instr_facts_t* const facts = trace.facts(index);
         if (facts == nullptr) {
-            // It has been executed, so that it is one, whatever the decoder thinks.
+            // It was executed, so it is an instruction even if the decoder does not know it.
             for (const Event event : {kIr, kOth, kMisc}) add_to(instr.pc, event, executions);
             return "unknown";
         }
@@ -191,7 +192,7 @@ class OpcodeMix final : public assay::Profiler {
     assay::Indexed<std::uint64_t> iterations_;  // by row
     std::unordered_map<std::string_view, std::uint64_t> executions_;  // by mnemonic
     std::vector<Opcode> top_opcodes_;
-    std::uint32_t next_instr_ = 0;  // of finish_more()
+    std::uint32_t next_instr_ = 0;  // position of finish_more()
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The end-of-run summary: groups, and the most frequent opcodes.
+// The summary at the end of a run: groups, and the most frequent opcodes.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ struct Opcode {
     std::uint64_t executions;
 };
 
-// `totals` by event. Of `opcodes`, in descending order, those that are to be shown.
+// `totals` is by event. `opcodes` are those to show, in descending order.
 std::string summarise(std::span<const std::uint64_t> totals, const std::vector<Opcode>& opcodes);
-// "mov 31.2%, add 8.1%", of `instructions` altogether.
+// "mov 31.2%, add 8.1%": shares of `instructions`.
 std::string in_one_line(const std::vector<Opcode>& opcodes, std::uint64_t instructions);
 
 }  // namespace opcode_mix
