@@ -1,6 +1,6 @@
-// The inner loops, for one instruction set. Included only by the files kernel_*.cpp; everything is
-// local to the file, so that no code for a newer processor leaks into functions that are shared at
-// link time.
+// The inner loops, compiled once for each instruction set. Only the files kernel_*.cpp include this
+// header. All functions are local to the file, so that the linker cannot choose code for a newer
+// processor for functions that files share.
 #pragma once
 
 #include "plugins/reuse/tables.h"
@@ -19,11 +19,11 @@ inline Found farther(Found a, Found b) {
     return {a.distance > b.distance ? a.distance : b.distance, a.age > b.age ? a.age : b.age};
 }
 
-// Of a reference; `number` is any that goes on with each.
+// Counts a reference. Pass `number` values that go up with each reference.
 inline void count(const Tables& tables, Found found, std::size_t number) {
     if (found.distance == kNever) return;
-    // No branch on the age, which nobody could foresee. One of 2^32 is seen as 0, which has no
-    // leading one.
+    // Does not branch on the age, because nobody could predict that. An age of 2^32 looks like 0,
+    // which has no leading one.
     const auto bits = 32U - static_cast<std::uint32_t>(__builtin_clz(found.age | 1));
     if (found.distance < kNearDistances) [[likely]] {
         const std::size_t of = bits << kNearBits | found.distance;
@@ -44,7 +44,7 @@ inline void note_miss(const Tables& tables, Found found, std::uint32_t reference
     misses[miss_count++] = {reference, bucket};
 }
 
-// What is known of a line, which is below the first ones no longer.
+// The age and distance of a line that is below the first lines, and is removed from there.
 inline Found take_out(Order& order, std::uint64_t* entry, std::uint32_t time, std::uint32_t above) {
     const std::uint64_t known = *entry;
     const auto position = static_cast<std::uint32_t>(known);
@@ -56,10 +56,10 @@ inline Found take_out(Order& order, std::uint64_t* entry, std::uint32_t time, st
     Found found{above, time - static_cast<std::uint32_t>(known >> 32)};
     const std::uint32_t at = position - (order.base - kWordBits);
     if (at < 2 * kWordBits) {
-        // In one of two words: chosen without a branch that nobody could foresee.
+        // The bit is in one of two words. Choosing it without a branch avoids mispredictions.
         const std::uint64_t bit = std::uint64_t{1} << at % kWordBits;
         const std::uint64_t later = ~(bit - 1) & ~bit;
-        const std::uint64_t in_current = -std::uint64_t{at / kWordBits};  // all bits, or none
+        const std::uint64_t in_current = -std::uint64_t{at / kWordBits};  // all bits or no bit
         found.distance += ones(order.previous & later & ~in_current) +
                           ones(order.current & (later | ~in_current));
         order.previous &= ~(bit & ~in_current);
@@ -73,7 +73,7 @@ inline Found take_out(Order& order, std::uint64_t* entry, std::uint32_t time, st
     return found;
 }
 
-// A line is the first below the first ones.
+// Puts a line directly below the first lines.
 inline void put(Order& order, std::uint64_t* entry, std::uint32_t time) {
     *entry = std::uint64_t{time} << 32 | order.next;
     order.current |= std::uint64_t{1} << order.next % kWordBits;
@@ -107,7 +107,7 @@ inline void measure_items(Order& shared, const Tables& tables, const Item* items
     shared = order;
 }
 
-// Without first lines: each line takes its own place.
+// For kernels without first lines: each line takes its own place.
 inline std::size_t touch_none(Order& order, const Touch* touches, std::size_t touch_count,
                               Item* items) {
     for (std::size_t i = 0; i < touch_count; ++i, ++order.time)

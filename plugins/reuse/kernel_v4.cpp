@@ -1,8 +1,8 @@
-// The first lines of the stack are in vector registers, in lanes that they keep: a reference to one
-// changes its lane's time only, and its distance is the number of lanes with a later time. So
-// nothing waits for the reference before. What is asked of one lane is read from memory, where the
-// same values are: to take it out of a register would keep the one port that does all the rest.
-// Only 15 % of bzip2's references go on to the hierarchy.
+// Keeps the first lines of the stack in vector registers. A line stays in its lane: a reference to
+// it changes only the lane's time. The distance is the number of lanes with a later time, so that
+// no reference waits for the one before. Single lanes are read from memory, which has the same
+// values: taking them out of a register would occupy the port that does all the other work. In
+// bzip2, only 15 % of the references go on to the hierarchy.
 #include "plugins/reuse/kernel.h"
 
 #include <immintrin.h>
@@ -24,17 +24,17 @@ struct Lanes {
     }
 };
 
-// Loaded into all lanes, which takes no vector port.
+// Loads a value into all lanes. This needs no vector port.
 template <typename T>
 __m512i broadcast(const T* value) {
-    asm("" : "+r"(value));  // or the compiler would take the value from a register
+    asm("" : "+r"(value));  // keeps the compiler from using a register
     if constexpr (sizeof(T) == 8)
         return _mm512_set1_epi64(static_cast<long long>(*value));
     else
         return _mm512_set1_epi32(static_cast<int>(*value));
 }
 
-// As by Top: `times` go on from `now`, which is not negative.
+// The interface is that of Top: `times` continue from `now`, which is not negative.
 std::size_t touch_first(Top& top, Order& order, const Tables& tables, const Touch* touches,
                         std::size_t touch_count, Item* items, Miss* misses,
                         std::size_t& miss_count) {

@@ -1,5 +1,5 @@
-// The reuse profiler: how many different lines are referenced between two references to the same
-// one, and what follows for caches of every size.
+// The reuse profiler: the number of different lines between two references to the same line, and
+// the misses of caches of every size that follow from it.
 #include "plugins/common/sites.h"
 #include "plugins/reuse/settings.h"
 #include "plugins/reuse/stack.h"
@@ -73,7 +73,7 @@ class ReuseProfiler final : public assay::Profiler {
         };
         if (is_sampled()) {
             leave_out_up_to(reuse::kEvents);
-            warn("reuse distances reach from one burst to another: there are none with --sample");
+            warn("reuse distances reach from one burst to another: --sample gives none");
         }
         for (const unsigned shift : settings_.shifts) {
             limits.push_back(static_cast<uint32_t>((uint64_t{1} << shift) / settings_.line));
@@ -85,7 +85,7 @@ class ReuseProfiler final : public assay::Profiler {
         stacks_ = std::make_unique<ThreadStacks>(settings_.line, std::move(limits));
         describe("lines", std::to_string(settings_.line) + " B");
         wanted.block_counts();
-        // One set: only references to the most recent line of all are left out.
+        // With one set, the filter omits only references to the most recent line of all.
         wanted.references(settings_.line, 1);
     }
 
@@ -153,7 +153,7 @@ class ReuseProfiler final : public assay::Profiler {
 
     Settings settings_;
     std::unique_ptr<ThreadStacks> stacks_;
-    uint32_t next_site_ = 0;  // of finish_more()
+    uint32_t next_site_ = 0;  // position of finish_more()
 };
 
 }  // namespace

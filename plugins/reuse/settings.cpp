@@ -65,7 +65,7 @@ std::string size_name(std::uint64_t bytes) {
 
 namespace {
 
-constexpr std::uint32_t kPoints = 16;  // for each power of two, of what is written
+constexpr std::uint32_t kPoints = 16;  // sizes written for each power of two
 
 }  // namespace
 
@@ -74,7 +74,7 @@ std::vector<CurvePoint> miss_curve(const Histograms& histograms, std::uint32_t p
     if (distances.size() < kNearDistances) distances.resize(kNearDistances);
     for (std::size_t i = 0; i < histograms.near.size(); ++i)
         distances[i / kCopies % kNearDistances] += histograms.near[i];
-    // Those at distance 0 are not all counted, and hit in every cache.
+    // References at distance 0 hit in every cache, and not all of them are counted.
     std::uint64_t misses =
         std::accumulate(distances.begin() + 1, distances.end(), histograms.never);
     std::vector<CurvePoint> curve;

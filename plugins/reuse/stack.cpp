@@ -11,10 +11,10 @@ namespace reuse {
 namespace {
 
 constexpr unsigned kFirstSlotBits = 6;
-// So many positions for each line before lines are numbered anew.
+// Positions for each line until lines are numbered again.
 constexpr std::uint64_t kPositionsPerLine = 16;
 constexpr std::uint64_t kMostPositions = std::uint64_t{1} << 31;
-// Older than this is as old as this: so ages, which are known modulo 2^32, stay unambiguous.
+// Larger ages count as this age. Ages are known modulo 2^32, and stay unambiguous in this way.
 constexpr std::uint32_t kOldest = std::uint32_t{1} << 31;
 
 }  // namespace
@@ -76,7 +76,7 @@ void Stack::grow() {
         if (region.key != 0) regions_[slot_of(region.key - 1)] = region;
 }
 
-// All lines at the first positions, and room for the others behind them.
+// Puts all lines at the first positions, and leaves room for more positions after them.
 void Stack::rebuild(std::uint64_t lines, std::uint64_t positions) {
     const std::uint64_t words = positions / kWordBits;
     const auto parts = [](std::uint64_t count) { return (count + kParts - 1) / kParts * kParts; };
@@ -88,7 +88,7 @@ void Stack::rebuild(std::uint64_t lines, std::uint64_t positions) {
     order_.levels = {words_.data(), after_word_.data(), after_2k_.data(), after_64k_.data(),
                      after_2m_.data()};
     order_.previous = order_.current = 0;
-    // Position 0 means that there was none: the first word is left out.
+    // Position 0 means that there is no position, so the first word is not used.
     for (std::uint64_t done = 0, word = 1; done < lines; done += kWordBits, ++word) {
         const std::uint64_t bits = std::min<std::uint64_t>(lines - done, kWordBits);
         set_word(order_.levels, static_cast<std::uint32_t>(word),
@@ -98,10 +98,10 @@ void Stack::rebuild(std::uint64_t lines, std::uint64_t positions) {
     order_.base = order_.next = static_cast<std::uint32_t>((used + 1) * kWordBits);
 }
 
-// Numbers the lines anew, in their order, when there are positions for less than a batch.
+// When there are not enough positions for a batch, numbers the lines again in their order.
 void Stack::make_room() {
     if (order_.next + kBatch + kWordBits < words_.size() * kWordBits) return;
-    // What is in `previous` and `current` goes into the hierarchy.
+    // The bits of `previous` and `current` go into the hierarchy.
     const std::uint32_t word = order_.base / kWordBits;
     set_word(order_.levels, word - 1, order_.previous);
     set_word(order_.levels, word, order_.current);
@@ -124,7 +124,7 @@ void Stack::make_room() {
             std::clamp(std::bit_ceil(lines * kPositionsPerLine), kFewestPositions, kMostPositions));
 }
 
-// Times of the first lines stay above -2^31, and different.
+// Keeps the times of the first lines above -2^31 and different from one another.
 void Stack::age_top() {
     constexpr std::int32_t kFar = -(std::int32_t{1} << 30);
     if (*std::min_element(std::begin(top_.times), std::end(top_.times)) > kFar) return;
@@ -141,7 +141,7 @@ std::span<const Miss> Stack::measure(std::span<const Touch> touches,
                                      std::span<const std::uint32_t> limits, Histograms& counted) {
     make_room();
     age_top();
-    // As many lines as there can be behind the last one, and no more than positions.
+    // As many distances as there can be lines after the batch.
     const std::size_t distances = order_.lines + touches.size();
     if (counted.distances.size() < distances)
         counted.distances.resize(std::max(distances, counted.distances.size() * 2));
@@ -169,8 +169,8 @@ ThreadStacks::ThreadStacks(std::uint32_t line_bytes, std::vector<std::uint32_t> 
       limits_(std::move(limits)) {}
 
 void ThreadStacks::learn(std::span<const trace_site_t> sites) {
-    // Of a larger reference the first bytes, of a line's size, count: so the filter of the capture
-    // takes it.
+    // For a reference larger than a line, only the first bytes of a line's size count, as in the
+    // capture's filter.
     const auto most = static_cast<std::uint16_t>(1U << line_shift_);
     for (const trace_site_t& site : sites.subspan(last_byte_.size())) {
         last_byte_.push_back(sites::is_data(site)
@@ -180,7 +180,7 @@ void ThreadStacks::learn(std::span<const trace_site_t> sites) {
     }
 }
 
-// Of the record's site, in its context.
+// The cells of the record's site in its context.
 std::uint64_t* ThreadStacks::cells_of(const Batch& batch, std::uint32_t record) {
     const std::uint32_t context = batch.contexts == nullptr ? 0 : batch.contexts[record];
     const std::size_t row = rows_.of(context, batch.records[record].site);
@@ -207,7 +207,7 @@ void ThreadStacks::process(std::uint32_t thread, std::span<const trace_record_t>
         }
         const std::uint64_t line = address >> shift;
         if ((address + last) >> shift != line) [[unlikely]] {
-            // Behind the last line of all is the first.
+            // The line after the highest line number is line 0.
             const std::uint64_t upper = (line + 1) & (UINT64_MAX >> shift);
             const bool lower_is_last = line == last_line;
             if (!lower_is_last) touches_[touches++] = {line, i, kLower};
@@ -216,7 +216,8 @@ void ThreadStacks::process(std::uint32_t thread, std::span<const trace_record_t>
         } else if (line != last_line) [[likely]] {
             touches_[touches++] = {line, i, kAlone};
             last_line = line;
-        }  // else at distance 0: whether the filter has left it out or not makes no difference
+        }  // else: the distance is 0, and counts nothing, so it does not matter whether the filter
+           // omits it
         if (touches + 2 > Stack::kBatch) [[unlikely]] {
             measure(own, batch, touches);
             touches = 0;

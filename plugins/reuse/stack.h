@@ -1,5 +1,5 @@
-// The LRU stack of a thread: how many different lines were referenced since a line was last,
-// exactly.
+// The LRU stack of a thread: the exact number of different lines since the last reference to a
+// line.
 #pragma once
 
 #include "assay/trace_types.h"
@@ -15,18 +15,18 @@
 
 namespace reuse {
 
-// Of all threads; summary.h adds them up.
+// The sums over all threads.
 struct Histograms {
-    std::vector<std::uint64_t> distances;  // see Tables; may have zeros at the end
+    std::vector<std::uint64_t> distances;  // see Tables; may end with zeros
     std::vector<std::uint64_t> near =
         std::vector<std::uint64_t>(kAgeBuckets * kNearDistances * kCopies);
     std::vector<std::uint64_t> ages = std::vector<std::uint64_t>(kAgeBuckets);
     std::uint64_t never = 0;  // references to lines that were not referenced before
 };
 
-// Whether this processor has the instructions of a kernel.
+// True if this processor has the instructions of the kernel.
 bool supported(const Kernel& kernel);
-// The fastest of those that it supports.
+// The fastest kernel that this processor supports.
 const Kernel& best_kernel();
 
 class Stack {
@@ -35,9 +35,9 @@ class Stack {
 
     explicit Stack(const Kernel& kernel = best_kernel());
 
-    // References at most kBatch lines one after the other and counts them. Returns those that reach
-    // a limit, in no order, valid until the next call. Throws std::length_error if there are more
-    // than kMostLines.
+    // References at most kBatch lines one after the other and counts them. Returns the references
+    // that reach a limit, in any order, valid until the next call. Throws std::length_error above
+    // kMostLines different lines.
     std::span<const Miss> measure(std::span<const Touch> touches,
                                   std::span<const std::uint32_t> limits, Histograms& counted);
 
@@ -49,14 +49,14 @@ class Stack {
   private:
     static constexpr std::uint64_t kLinesOfPage = 64, kPagesOfRegion = 512;
     struct Region {
-        std::uint64_t key = 0;            // its number + 1; 0: it is free
-        std::uint64_t** pages = nullptr;  // of each page its entries, or nullptr
+        std::uint64_t key = 0;            // the region's number + 1; 0: free
+        std::uint64_t** pages = nullptr;  // the entries of each page, or nullptr
     };
     // Fibonacci hashing: Knuth, The Art of Computer Programming, volume 3, section 6.4.
     std::size_t first_slot(std::uint64_t region) const {
         return region * 0x9E3779B97F4A7C15ULL >> shift_;
     }
-    // Where what is known of the line is, which stays there.
+    // The entry of the line. Its address never changes.
     std::uint64_t* entry(std::uint64_t line) {
         const std::uint64_t page = line / kLinesOfPage, region = page / kPagesOfRegion;
         const Region& found = regions_[first_slot(region)];
@@ -73,10 +73,11 @@ class Stack {
     void rebuild(std::uint64_t lines, std::uint64_t positions);
 
     const Kernel& kernel_;
-    // Open addressing, a power of two, at most half full. Few, and so soon found: pages that lie
-    // together are in one.
+    // Open addressing with a power of two of slots, at most half full. There are few regions
+    // because adjacent pages share one, so a look-up is quick.
     std::vector<Region> regions_;
-    unsigned shift_;                                         // 64 - its logarithm
+    unsigned shift_;                                         // 64 - the logarithm of the number of
+                                                             // slots
     std::vector<std::unique_ptr<std::uint64_t*[]>> tables_;  // of the regions
     std::vector<std::unique_ptr<std::uint64_t[]>> pages_;
     Top top_;
@@ -89,28 +90,28 @@ class Stack {
     Order order_{};
 };
 
-// Records of all threads, each with a stack of its own: distances and, by row, misses.
+// Records of all threads. Each thread has its own stack. Counts distances and, by row, misses.
 
 class ThreadStacks {
   public:
-    // `limits`: distances in lines, ascending, at least one.
+    // `limits` are distances in lines, ascending, at least one.
     ThreadStacks(std::uint32_t line_bytes, std::vector<std::uint32_t> limits);
 
-    // Sites that are new since the last call.
+    // Takes the sites that are new since the last call.
     void learn(std::span<const trace_site_t> sites);
-    // `contexts` by record, or none. Throws std::length_error: see Stack::measure.
+    // `contexts` are by record, or empty. Throws std::length_error: see Stack::measure.
     void process(std::uint32_t thread, std::span<const trace_record_t> records,
                  std::span<const std::uint32_t> contexts);
-    // Its stack can go.
+    // The thread has ended: frees its stack.
     void end(std::uint32_t thread);
 
     const Histograms& histograms() const { return histograms_; }
-    // Lines that a thread has touched, the sum over threads.
+    // The number of lines that each thread has touched, summed over all threads.
     std::uint64_t lines() const;
 
-    // Calls visit(context, cells) for each context in which the site was seen: how many references
-    // had a distance from limit i on up to the next one, then how many a line that was new. Of a
-    // TRACE_SITE_COUNT the first cell is the sum of the counts.
+    // Calls visit(context, cells) for each context in which the site occurred. Cell i has the
+    // number of references with a distance from limit i to below the next limit, and the last cell
+    // the references to new lines. For a TRACE_SITE_COUNT, the first cell is the sum of the counts.
     template <typename Visit>
     void each_context(std::uint32_t site, const Visit& visit) const {
         const std::size_t width = limits_.size() + 1;
@@ -124,13 +125,13 @@ class ThreadStacks {
         Stack stack;
         std::uint64_t last_line = UINT64_MAX;
     };
-    // Of sites, besides the number of the last byte of a reference.
+    // Values of last_byte_ for sites that are no references.
     static constexpr std::uint32_t kOther = UINT32_MAX, kCount = UINT32_MAX - 1;
 
-    // Of a batch: where their records are.
+    // The records of a batch.
     struct Batch {
         const trace_record_t* records;
-        const std::uint32_t* contexts;  // nullptr: none
+        const std::uint32_t* contexts;  // null without contexts
     };
     std::uint64_t* cells_of(const Batch& batch, std::uint32_t record);
     void measure(Thread& thread, const Batch& batch, std::size_t touches);
@@ -139,7 +140,7 @@ class ThreadStacks {
     const std::vector<std::uint32_t> limits_;
     std::vector<std::uint32_t> last_byte_;  // by site
     assay::ContextRows rows_;
-    std::vector<std::uint64_t> cells_;  // limits and one, by row
+    std::vector<std::uint64_t> cells_;  // by row; one for each limit and one more
     Touch touches_[Stack::kBatch];
     std::unordered_map<std::uint32_t, Thread> threads_;
     Histograms histograms_;
