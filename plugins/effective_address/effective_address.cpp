@@ -1,4 +1,5 @@
-// The effective-address profiler: which addresses each instruction touches, and in what pattern.
+// The effective-address profiler: the addresses that each instruction references, and their
+// pattern.
 #include "plugins/effective_address/report.h"
 #include "plugins/effective_address/tracker.h"
 
@@ -71,7 +72,7 @@ constexpr std::array<vp_option_t, 2> kOptionTable{{
      VP_OPTION_UNSIGNED, 0},
 }};
 
-// As "walk.c:12 (by_rows)".
+// For example "walk.c:12 (by_rows)".
 std::string place_of(const assay::Trace& trace, uint64_t pc) {
     const trace_frame_t& frame = trace.frames(pc).front();
     const std::string file = frame.file;
@@ -79,7 +80,7 @@ std::string place_of(const assay::Trace& trace, uint64_t pc) {
            frame.function + ")";
 }
 
-// As "table + 8", or "block of make.c:12 (make)"; "" if it is not known.
+// For example "table + 8", or "block of make.c:12 (make)"; "" if the data are unknown.
 std::string data_at(const assay::Trace& trace, uint64_t address) {
     uint64_t offset = 0;
     const trace_data_object_t* const object = trace.data_object_at(address, offset);
@@ -95,7 +96,7 @@ std::string data_at(const assay::Trace& trace, uint64_t address) {
     return offset == 0 ? name : name + " + " + std::to_string(offset);
 }
 
-// What the references of a site are to, if they begin at the address.
+// The member that the references of a site access, if they begin at the address.
 Field field_at(const assay::Trace& trace, uint32_t site, uint64_t address) {
     Field field;
     uint64_t offset = 0;
@@ -112,7 +113,7 @@ Field field_at(const assay::Trace& trace, uint32_t site, uint64_t address) {
     return field;
 }
 
-// Calls `count(event, number)` for what does not depend on other operands.
+// Calls `count(event, number)` for the events that do not depend on other operands.
 template <typename Count>
 void count_operand(const Operand& operand, const Count& count) {
     const Pattern pattern = operand.pattern();
@@ -173,7 +174,7 @@ class EffectiveAddressProfiler final : public assay::Profiler {
             touches, tracker_.sharing().scale(), tracker_.operands().size() + 1,
             [&](uint32_t number) { return tracker_.operand(number).writes(); }, tracker_.ends());
         report(trace);
-        sharing_.lines.clear();  // they refer to `touches`
+        sharing_.lines.clear();  // they point into `touches`
         if (tracker_.sharing().scale() != 1)
             describe("Sharing",
                      "of one of " + std::to_string(tracker_.sharing().scale()) + " pages, scaled");
@@ -187,8 +188,8 @@ class EffectiveAddressProfiler final : public assay::Profiler {
         return next_operand_ < operands.size();
     }
 
-    // Of which the error is estimated, behind each burst, beyond which no run lasts. Where there
-    // are none, nobody asks.
+    // For the estimated error after each burst. Runs of references do not cross bursts. Not called
+    // in a run without bursts.
     void totals(assay::Trace&, std::span<uint64_t> by_event) {
         counted_.resize(tracker_.operands().size() + 1);
         for (const uint32_t number : tracker_.take_changed()) {
@@ -218,7 +219,7 @@ class EffectiveAddressProfiler final : public assay::Profiler {
         std::span<const trace_record_t> records = trace.records();
         const uint32_t thread = trace.thread();
         tracker_.learn(trace.sites(), trace.instrs().data());
-        // The first thread is alone until it creates another one.
+        // The first thread is alone until it creates another thread.
         for (const trace_marker_t& marker : trace.markers()) {
             if (thread != 0 || !alone_) break;
             if (marker.operation != TRACE_MARKER_THREAD) continue;
@@ -250,7 +251,7 @@ class EffectiveAddressProfiler final : public assay::Profiler {
 
     void add_operand(const Operand& operand, const Shared& shared, assay::Samples& samples) const {
         const uint64_t pc = operand.pc();
-        // References are left out of runs: in which contexts those were is not known.
+        // Runs are recorded without their single references, so the contexts of these are unknown.
         const auto add = [&](Event event, uint64_t number) {
             samples.count(pc, event, number, event == kReferences ? 0 : VP_NO_CONTEXT);
         };
@@ -258,7 +259,8 @@ class EffectiveAddressProfiler final : public assay::Profiler {
         add(kFalselyShared, shared.falsely);
         add(kTrulyShared, shared.truly);
         add(kPageShared, shared.pages);
-        // What is not in the list is told as one, so that shares are those of all references.
+        // References to addresses outside the list are returned together, so that shares refer to
+        // all references.
         uint64_t others = operand.references(), least = operand.references();
         for (const Item& item : operand.addresses(hottest_)) {
             samples.value(pc, item.value, item.count);
@@ -271,11 +273,11 @@ class EffectiveAddressProfiler final : public assay::Profiler {
     std::string report_file_;
     std::size_t hottest_ = 8;
     Tracker tracker_;
-    bool alone_ = true;  // the first thread has not created another one yet
+    bool alone_ = true;  // the first thread has not created another thread yet
     SharingResult sharing_;
-    std::size_t next_operand_ = 0;  // of finish_more()
+    std::size_t next_operand_ = 0;  // position of finish_more()
     std::vector<Counts> counted_;   // by operand: its part of `totals_`
-    Counts totals_{};               // of totals()
+    Counts totals_{};               // the result of totals()
     std::string summary_;
 };
 

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kFewestSlots = 4, kMostSlots = 2 * Footprint::kMostPages;
 constexpr std::uint64_t kLinesMask = (1 << kLinesOfPageShift) - 1;
 
-// Register: the longest run of zeros at the end of any hash that chose it, plus 1.
+// A register has the longest run of zeros at the end of all hashes that selected it, plus 1.
 void add_to_sketch(std::uint8_t* registers, std::uint32_t count, std::uint64_t value) {
     const std::uint64_t h = hash(value);
     const auto index = static_cast<std::uint32_t>(h) & (count - 1);
@@ -21,8 +21,8 @@ void add_to_sketch(std::uint8_t* registers, std::uint32_t count, std::uint64_t v
     if (registers[index] < rank) registers[index] = rank;
 }
 
-// The paper's estimator, with linear counting where registers are still empty. Hashes of 64 bits
-// need no correction for large numbers.
+// The paper's estimator, with linear counting while registers are empty. Hashes of 64 bits need no
+// correction for large numbers.
 std::uint64_t cardinality(const std::uint8_t* registers, std::uint32_t count) {
     double sum = 0;
     std::uint32_t empty = 0;
@@ -77,7 +77,7 @@ void Footprint::grow(std::uint32_t slots, Budget& budget) {
         if (old[i].lines != 0) slot_of(old[i].number) = old[i];
 }
 
-// One slot stays, which no page has: add() finds nothing in it.
+// Keeps one slot that belongs to no page, so that add() finds nothing in it.
 void Footprint::estimate_from_now_on(Budget& budget) {
     registers_ = std::make_unique<std::uint8_t[]>(std::size_t{2} * kRegisters);
     for (std::uint32_t i = 0; i <= mask_; ++i)

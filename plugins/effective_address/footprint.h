@@ -1,10 +1,10 @@
-// How many different lines and pages something has touched, in bounded memory.
+// The number of different lines and pages that were referenced, in bounded memory.
 //
-// At first exactly: a bitmap of the lines of each page. With more than kMostPages pages, or when
-// the budget that all footprints share is used up, it becomes two HyperLogLog sketches, one of
-// lines and one of pages (Flajolet, Fusy, Gandouet and Meunier, "HyperLogLog: the analysis of a
-// near-optimal cardinality estimation algorithm", AofA 2007), whose standard error is
-// 1.04 / sqrt(registers): 1.6 % with 4096.
+// The count is exact at first: each page has a bitmap of its lines. With more than kMostPages
+// pages, or when the budget that all footprints share is used up, the footprint becomes two
+// HyperLogLog sketches, one of lines and one of pages (Flajolet, Fusy, Gandouet and Meunier,
+// "HyperLogLog: the analysis of a near-optimal cardinality estimation algorithm", AofA 2007). Their
+// standard error is 1.04 / sqrt(registers): 1.6 % with 4096.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class Footprint {
 
     static constexpr std::uint32_t kMostPages = 4096;
 
-    // Bytes that the bitmaps of all footprints may take together.
+    // The bytes that the bitmaps of all footprints may use together.
     struct Budget {
         std::size_t bytes = std::size_t{256} << 20;
     };
@@ -35,7 +35,7 @@ class Footprint {
         if (first.number != page) return add_to_page(page, bit, budget);
         first.lines |= bit;
     }
-    // All lines from `first` to `last`.
+    // Adds all lines from `first` to `last`.
     void add_range(std::uint64_t first, std::uint64_t last, Budget& budget);
 
     bool exact() const { return registers_ == nullptr; }
@@ -46,10 +46,10 @@ class Footprint {
     static constexpr std::uint32_t kRegisters = 4096;
     struct Page {
         std::uint64_t number = UINT64_MAX;
-        std::uint64_t lines = 0;  // a bit for each; 0 is a free slot
+        std::uint64_t lines = 0;  // one bit each; 0: a free slot
     };
 
-    // To the page, the lines of the mask.
+    // Adds the lines of the mask to the page.
     void add_to_page(std::uint64_t page, std::uint64_t lines, Budget& budget);
     Page& slot_of(std::uint64_t page) const {
         std::size_t slot = page & mask_;
@@ -60,10 +60,10 @@ class Footprint {
     void estimate_from_now_on(Budget& budget);
     void add_to_sketches(std::uint64_t page, std::uint64_t lines);
 
-    // Open addressing, half full at most. A page's number is its hash: those next to one another,
-    // which are the most, never collide.
+    // Open addressing, at most half full. A page's number is its hash, so that neighbouring pages,
+    // the most frequent case, never collide.
     std::unique_ptr<Page[]> table_;
-    std::unique_ptr<std::uint8_t[]> registers_;  // of lines, then of pages
+    std::unique_ptr<std::uint8_t[]> registers_;  // for lines, then for pages
     std::uint32_t mask_ = 0;                     // slots - 1
     std::uint32_t used_ = 0;
 };

@@ -7,8 +7,8 @@ namespace effective_address {
 namespace {
 
 constexpr std::uint32_t kFewestItems = 4;
-// Of a table that is half full, one look-up of three or so meets another item first, and the branch
-// on that is mispredicted.
+// In a table that is half full, about every third look-up first finds another item, and its branch
+// is mispredicted.
 constexpr std::uint32_t kSlotsPerItem = 4;
 
 }  // namespace
@@ -40,8 +40,8 @@ void FrequentItems::make_room(std::uint32_t capacity) {
     rehash(slots_, *median);
 }
 
-// Into a table of so many slots, with counts that are lower by `less`. With many different items
-// that is done so often that allocating memory for it took as long as all else.
+// Copies the table into `slots` slots and lowers counts by `less`. The memory is reused, because
+// with many different items this is so frequent that allocation took as long as all other work.
 void FrequentItems::rehash(std::uint32_t slots, std::uint64_t less) {
     static thread_local std::vector<Item> old;
     old.assign(items_.get(), items_.get() + slots_);

@@ -11,7 +11,7 @@
 namespace effective_address {
 namespace {
 
-// Nothing of a larger size is required to be aligned to it.
+// No larger type must be aligned to its size.
 constexpr std::uint16_t kLargestAligned = 64;
 
 bool has_natural_alignment(std::uint16_t bytes) {
@@ -50,7 +50,8 @@ void Operand::add_frequent(const ReferenceRun& run) {
     add_addresses(run);
 }
 
-// Sampling begins with more strides than are counted exactly, so that few ones never depend on it.
+// Sampling of strides begins only when there are too many to count exactly, so that small sets of
+// strides never depend on it.
 void Operand::choose_kind() {
     const Kind by_addresses = addresses_sampled_ ? kIrregular : kFew;
     kind_ = static_cast<Kind>(by_addresses | (strides_.exact() ? kFewStrides : 0));
@@ -69,7 +70,8 @@ void Operand::add_stride(std::int64_t stride) {
     choose_kind();
 }
 
-// The distance to the next sample is pseudo-random, lest it follow a rhythm of the program.
+// The distance to the next sample is pseudo-random, so that it does not follow a rhythm of the
+// program.
 void Operand::look_at(const ReferenceRun& run) {
     if (run.count >= kLongRun) return add_frequent(run);
     while (until_sample_ <= 0) {
@@ -92,20 +94,20 @@ void Operand::add_place(const ReferenceRun& run, Footprint::Budget& budget) {
         add_unaligned(run, budget);
 }
 
-// The references lie within lines.
+// The references do not cross lines.
 void Operand::add_footprint(const ReferenceRun& run, Footprint::Budget& budget) {
     const std::uint64_t first = run.address(run.count - 1) >> kLineShift,
                         last = run.end >> kLineShift;
     if (first == last || run.count == 1) return footprint_.add(last, budget);
     const std::int64_t line = kLineBytes;
-    const bool wraps = run.stride < 0 ? last > first : last < first;  // in a damaged trace
+    const bool wraps = run.stride < 0 ? last > first : last < first;  // only in a damaged trace
     if (!wraps && -line <= run.stride && run.stride <= line)
         return footprint_.add_range(std::min(first, last), std::max(first, last), budget);
     for (std::uint64_t i = run.count; i-- > 0;)
         footprint_.add(run.address(i) >> kLineShift, budget);
 }
 
-// One reference after the other, unless all are to the same place.
+// Adds one reference after the other, unless all have the same address.
 void Operand::add_unaligned(const ReferenceRun& run, Footprint::Budget& budget) {
     const std::uint64_t different = run.stride == 0 ? 1 : run.count;
     const std::uint64_t weight = run.count / different;
@@ -124,7 +126,7 @@ void Operand::add_address(std::uint64_t address, std::uint64_t weight) {
     addresses_sampled_ |= !addresses_.exact();
 }
 
-// An address that is repeated is never left to chance.
+// A repeated address is always counted, without sampling.
 void Operand::add_addresses(const ReferenceRun& run) {
     if (run.stride == 0) return add_address(run.end, run.count);
     addresses_sampled_ |= run.count > kMostAddresses;
@@ -159,7 +161,7 @@ std::vector<Item> Operand::addresses(std::size_t most) const {
     return frequent(addresses_, most, addresses_exact(), references_);
 }
 
-// Of samples, what was met once or twice says nothing.
+// An item that was sampled only once or twice is not significant.
 std::vector<Item> Operand::frequent(const FrequentItems& items, std::size_t most, bool exact,
                                     std::uint64_t whole) {
     constexpr std::uint64_t kFewestSamples = 4;
@@ -178,7 +180,7 @@ constexpr std::uint64_t kLine = std::uint64_t{1} << kLineShift;
 struct Datum {
     std::uint64_t bytes;
     std::set<std::uint32_t> threads;
-    const Touch* touch;  // of one operand
+    const Touch* touch;  // of any one operand
 };
 
 std::uint64_t first_byte(std::uint64_t bytes) {
@@ -204,7 +206,7 @@ std::uint64_t whole_lines(std::uint64_t bytes) {
     return (bytes + kLine - 1) / kLine * kLine;
 }
 
-// "table + 8" is of table.
+// "table + 8" becomes "table".
 std::string without_offset(const std::string& data) {
     return data.substr(0, data.find(" + "));
 }
@@ -217,10 +219,10 @@ std::string growth(std::uint64_t from, std::uint64_t to) {
     return std::to_string(from) + " -> " + std::to_string(to) + " bytes";
 }
 
-// A struct that is to be cut into lines.
+// The new line boundaries in a struct.
 struct Cuts {
-    std::set<std::string> members;    // that begin one
-    std::set<std::uint64_t> offsets;  // of these
+    std::set<std::string> members;    // members that begin a line
+    std::set<std::uint64_t> offsets;  // of these members
     std::uint64_t bytes = 0;
 
     std::uint64_t bytes_then() const {

@@ -13,7 +13,7 @@ using assay::percent;
 using assay::scaled;
 using assay::with_commas;
 
-// A pattern is called after its strides if they are those of so many of a thousand references.
+// A pattern is named after its strides if at least this many of a thousand references have them.
 constexpr std::uint64_t kNearlyAll = 950;
 constexpr std::size_t kHottest = 4, kLinesInSummary = 5, kSidesOfLine = 6;
 
@@ -33,7 +33,7 @@ std::string bytes_of(std::uint64_t mask) {
                          : "bytes " + std::to_string(first) + "-" + std::to_string(last);
 }
 
-// The references of an operand in a thread, in words.
+// Describes the references of an operand in a thread.
 std::string side(const Touch& touch, const Results& results) {
     const Operand& operand = results.tracker.operand(touch.operand);
     const std::uint64_t address =
@@ -45,7 +45,7 @@ std::string side(const Touch& touch, const Results& results) {
            results.place(operand.pc()) + (field.member.empty() ? "" : ": " + field.name());
 }
 
-// The operand of each thread that touches the line most, and then the others.
+// For each thread the operand that references the line most, followed by the others.
 std::vector<Touch> sides(const FalselyShared& line) {
     std::vector<Touch> found(line.touches.begin(), line.touches.end());
     std::stable_sort(found.begin(), found.end(),
@@ -154,7 +154,7 @@ std::string describe_strides(const Operand& operand) {
     };
     if (whole <= 1) return "none";
     if (strides.empty()) return "irregular";
-    // The first reference has no stride: short walks are not to be called irregular for it.
+    // The first reference has no stride. Counting it keeps short walks from being called irregular.
     if (nearly_all(pattern.constant + 1, whole)) return "constant " + text(strides[0]);
     const bool few = nearly_all(pattern.constant + pattern.few + 1, whole);
     std::string out = few ? "few:" : "irregular; most frequent:";

@@ -1,4 +1,4 @@
-// What the profiler tells people: a summary, and a report of every instruction.
+// Writes the results for people: a summary, and a report of every instruction.
 #pragma once
 
 #include "plugins/effective_address/operand.h"
@@ -10,10 +10,10 @@
 
 namespace effective_address {
 
-// Where an instruction comes from, such as "walk.c:12 (by_rows)".
+// The place of an instruction in the source, such as "walk.c:12 (by_rows)".
 using Place = std::function<std::string(std::uint64_t pc)>;
 
-// What lies at an address, such as "table + 8"; "" if that is not known.
+// The data at an address, such as "table + 8"; "" if unknown.
 using NamedData = std::function<std::string(std::uint64_t address)>;
 
 struct Results {
@@ -25,12 +25,13 @@ struct Results {
     double scale = 1;  // of counts: trace_parser_scale
 };
 
-// With the most falsely shared lines.
+// Includes the lines with the most false sharing.
 std::string summarise(const Results& results);
-// Writes all operands, the most executed first, and all falsely shared lines. False if it fails.
+// Writes all operands, the most executed first, and all falsely shared lines. Returns false on
+// failure.
 bool write_report(const Results& results, const std::string& file);
 
-// The instructions whose places they ask for.
+// The instructions for which summary and report call Place.
 std::vector<std::uint64_t> instructions_of_summary(const Results& results);
 std::vector<std::uint64_t> instructions_of_report(const Results& results);
 

@@ -11,14 +11,14 @@ namespace effective_address {
 namespace {
 
 constexpr std::size_t kFewestSharedSlots = 1024;
-// Pairs of threads are compared; more threads at one line than these are not.
+// Each pair of threads is compared. More threads of a line are ignored.
 constexpr std::size_t kMostThreadsOfLine = 128;
 
 std::uint64_t mask_of(std::uint64_t first, std::uint64_t last) {
     return (~std::uint64_t{0} << first) & (~std::uint64_t{0} >> (kLineBytes - 1 - last));
 }
 
-// Calls `use` for each stretch of touches for which `key` is the same.
+// Calls `use` for each sequence of touches with equal `key`.
 template <typename Key, typename Use>
 void for_each_group(std::span<const Touch> touches, const Key& key, const Use& use) {
     for (std::size_t begin = 0, end = 0; begin < touches.size(); begin = end) {
@@ -27,7 +27,8 @@ void for_each_group(std::span<const Touch> touches, const Key& key, const Use& u
     }
 }
 
-// A reference finds its entry anywhere in the table: with small pages each would miss the TLB, too.
+// The entries of references are scattered over the table. With small pages, each reference would
+// also miss the TLB.
 void use_large_pages(void* memory, std::size_t bytes) {
     constexpr std::uintptr_t kPage = 4096;
     const auto start = (reinterpret_cast<std::uintptr_t>(memory) + kPage - 1) & ~(kPage - 1);
@@ -149,7 +150,7 @@ class Evaluation {
 
     void add_line(std::span<const Touch> line) {
         const std::vector<User> users = users_of(line);
-        std::uint64_t references = 0, most = 0, writes = 0;  // of those that share it falsely
+        std::uint64_t references = 0, most = 0, writes = 0;  // of the threads that share it falsely
         bool truly = false;
         for (const User& user : users) {
             const auto [found, until] = strongest(user, users);
@@ -198,15 +199,15 @@ class Evaluation {
   private:
     static constexpr std::uint64_t kNoEnd = UINT64_MAX;
 
-    // A thread at one line.
+    // A thread that uses the line.
     struct User {
         std::span<const Touch> touches;
-        std::uint64_t end;  // of the thread, as ThreadEnds has it
-        ThreadBytes bytes;  // of all touches
+        std::uint64_t end;  // end of the thread, from ThreadEnds
+        ThreadBytes bytes;  // of all its touches
     };
     struct Strongest {
         Relation relation;
-        std::uint64_t until;  // of the others that it has this relation to, the last end
+        std::uint64_t until;  // the latest end of the other threads with this relation
     };
 
     std::vector<User> users_of(std::span<const Touch> line) const {
@@ -227,7 +228,7 @@ class Evaluation {
         return users;
     }
 
-    // Whether the thread shares it with one that has that end.
+    // True if the thread shares the touch with a thread that has that end.
     static bool is_shared(const Touch& touch, std::uint64_t end, const User& user) {
         return touch.since < end || user.bytes.written != 0;
     }
@@ -245,7 +246,7 @@ class Evaluation {
         return relation(shared_bytes(a, b.end), shared_bytes(b, a.end));
     }
 
-    // False sharing with any other thread is what can be repaired, so that it counts first.
+    // False sharing with any other thread comes first, because it can be repaired.
     static Strongest strongest(const User& user, const std::vector<User>& all) {
         Strongest found{Relation::kNone, 0};
         for (const User& other : all) {
@@ -260,8 +261,8 @@ class Evaluation {
         return found;
     }
 
-    // The references of the thread with the most of them can be next to each of the others twice,
-    // and so can any reference to a write.
+    // Each reference of another thread can be next to two references of the thread with the most,
+    // and each write can be next to two references.
     static std::uint64_t most_transfers(std::uint64_t references, std::uint64_t most,
                                         std::uint64_t writes) {
         return std::min({references - 1, 2 * (references - most), 2 * writes});

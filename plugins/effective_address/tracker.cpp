@@ -43,19 +43,18 @@ void Tracker::process(std::uint32_t number, bool alone, std::span<const trace_re
     if (notes_changes_) note(records);
     Thread& thread = thread_of(number);
     if (thread.alone && !alone) {
-        end_runs(thread);  // what was before is not shared
+        end_runs(thread);  // earlier references are not shared
         thread.alone = false;
     }
     alone ? follow<true>(thread, records) : follow<false>(thread, records);
 }
 
-// The profiler's time goes here. A branch is worth its while only if it can be predicted: which
-// kind an operand is of follows from the program's path, and that a run goes on is what makes its
-// kind.
+// The profiler spends most of its time here. Branches must be predictable: the kind of an operand
+// follows from the program's path, and the kind tells whether runs usually continue.
 //
-// The result is the same whichever references are left out, and which of them have a record though
-// they go on. Those of a thread are taken in their order. Among threads, what depends on the order
-// is done at the record that ends a run, which there is in any case.
+// The result does not depend on which references the driver omits, or on which continuing
+// references have a record. The records of a thread are in order. Work that depends on the order of
+// threads is done at the record that ends a run, which always exists.
 template <bool kAlone>
 void Tracker::follow(Thread& thread, std::span<const trace_record_t> records) {
     const std::uint32_t* const operands = operand_of_site_.data();
@@ -94,7 +93,7 @@ void Tracker::follow(Thread& thread, std::span<const trace_record_t> records) {
     }
 }
 
-// References of a single thread are in one order, whatever is left out.
+// For a single thread, the order of references is always the same, even if some are omitted.
 inline void Tracker::take_each(Stream& stream, std::uint32_t operand,
                                const trace_record_t& record) {
     if (record.aux != 0) [[unlikely]]
@@ -111,8 +110,8 @@ inline void Tracker::take_each(Stream& stream, std::uint32_t operand,
                     stream.stride);
 }
 
-// What is the same in any order is done with each reference, and whether a run has ended is
-// calculated with.
+// Work that does not depend on order is done for each reference. The end of a run is computed
+// without a branch.
 inline void Tracker::take_irregular(Thread& thread, std::uint32_t operand,
                                     const trace_record_t& record) {
     Stream& stream = thread.streams.data()[operand];
@@ -137,8 +136,8 @@ inline void Tracker::take_irregular(Thread& thread, std::uint32_t operand,
     if (ended.count != 0) share(thread, operand, ended, since);
 }
 
-// `ended` has come to its end, since the next reference is elsewhere. What is no reference has
-// operand 0.
+// `ended` has ended, because the next reference does not continue it. Operand 0 stands for no
+// reference.
 void Tracker::begin_run(Thread& thread, std::uint32_t operand, const ReferenceRun& ended,
                         std::uint32_t site) {
     if (operand == 0) return;
@@ -151,13 +150,13 @@ void Tracker::begin_run(Thread& thread, std::uint32_t operand, const ReferenceRu
         add_run(thread, operand, ended, since);
         if (kind != Operand::kRuns) take_at_once(thread, operand);
     } else if (!was_known) {
-        // It is no part of the run, which has its address for a stride.
+        // The first reference belongs to no run, because its stride is its address.
         stream.count = 0;
         add_run(thread, operand, {stream.last, kNoStride, 1}, stream.since);
     }
 }
 
-// What follows may go on with the same stride.
+// The next references may continue with the same stride.
 void Tracker::end_run(Thread& thread, std::uint32_t operand) {
     Stream& stream = thread.streams.data()[operand];
     const ReferenceRun run = stream.run();
@@ -170,7 +169,7 @@ void Tracker::end_run(Thread& thread, std::uint32_t operand) {
     share(thread, operand, run, stream.since);
 }
 
-// Of a run of which nothing has been added yet.
+// Adds a run whose references have not been added yet.
 void Tracker::add_run(const Thread& thread, std::uint32_t operand, const ReferenceRun& run,
                       std::uint32_t since) {
     Operand& known = operands_[operand];
@@ -178,14 +177,14 @@ void Tracker::add_run(const Thread& thread, std::uint32_t operand, const Referen
     const bool whole = kind == Operand::kRuns || kind == Operand::kIrregular ||
                        run.count >= Operand::kLongRun || run.stride == kNoStride;
     if (whole) known.add(run, budget_);
-    // That would take longer.
+    // For a short run, add() would take longer.
     for (std::uint64_t i = whole ? 0 : run.count; i-- > 0;)
         take_single(operand, run.address(i), run.stride);
     if (known.kind() != kinds_[operand]) change_kind(operand);
     share(thread, operand, run, since);
 }
 
-// Of an operand that is not taken in whole runs.
+// For an operand that is not added in whole runs.
 inline void Tracker::take_single(std::uint32_t operand, std::uint64_t address,
                                  std::int64_t stride) {
     Operand& known = operands_[operand];
@@ -208,8 +207,8 @@ void Tracker::add_other(std::uint32_t operand, std::uint64_t address) {
     if (operands_[operand].kind() != kinds_[operand]) change_kind(operand);
 }
 
-// In bzip2, 2 % of the records are of operands with few strides. Within follow(), this cost 5 % of
-// the time for all others.
+// In bzip2, 2 % of the records belong to operands with few strides. Inlined into follow(), this
+// code slowed all others down by 5 %.
 [[gnu::noinline]] bool Tracker::take_with_stride(std::uint32_t operand, std::uint64_t address,
                                                  std::int64_t stride) {
     Operand& known = operands_[operand];
@@ -228,8 +227,8 @@ void Tracker::change_kind(std::uint32_t operand) {
         if (thread.streams.data()[operand].known) take_at_once(thread, operand);
 }
 
-// Of an operand that is not taken in whole runs any more: what has been put off until the run ends,
-// and is not from now on.
+// The operand is no longer added in whole runs: adds the references that were waiting for the end
+// of their run.
 void Tracker::take_at_once(Thread& thread, std::uint32_t operand) {
     Stream& stream = thread.streams.data()[operand];
     const ReferenceRun run = stream.run();

@@ -1,4 +1,4 @@
-// What trace records say about the data operands of a program.
+// Collects the statistics of a program's data operands from trace records.
 #pragma once
 
 #include "plugins/effective_address/operand.h"
@@ -18,35 +18,36 @@ class Tracker {
   public:
     Tracker();
 
-    // `sites` and `instrs` are the whole tables, of which the tracker already knows the beginning.
+    // `sites` and `instrs` are the whole tables. The tracker knows their beginnings already.
     void learn(std::span<const trace_site_t> sites, const trace_instr_t* instrs);
-    // Records of one thread, of sites that were learnt. `alone`: there was no other thread yet.
+    // Takes records of one thread. Their sites must have been learnt. `alone`: no other thread has
+    // existed yet.
     void process(std::uint32_t thread, bool alone, std::span<const trace_record_t> records);
-    // No records of the thread follow. `sites`: of TRACE_MARKER_THREAD_END.
+    // The thread has ended. `sites` comes from TRACE_MARKER_THREAD_END.
     void end(std::uint32_t thread, std::uint64_t sites);
-    // Before the first record: take_changed() will be called.
+    // Call it before the first record if take_changed() will be called.
     void note_changes() { notes_changes_ = true; }
-    // The operands that had references since the last call, by number. Their runs are added to
-    // them; they may go on.
+    // The numbers of operands with references since the last call. Adds their current runs to them,
+    // which may continue.
     std::vector<std::uint32_t> take_changed();
-    // There are no more threads.
+    // Call it when all threads have ended.
     void finish();
 
     // In the order in which they were found.
     std::span<const Operand> operands() const {
         return {operands_.data() + 1, operands_.size() - 1};
     }
-    // By operand, as Touch::operand numbers them, which begin with 1.
+    // Operands are numbered from 1, as in Touch::operand.
     const Operand& operand(std::uint32_t number) const { return operands_[number]; }
-    // One of the sites that it stands for.
+    // One of the sites of the operand.
     std::uint32_t site(std::uint32_t operand) const { return sites_[operand]; }
     Sharing& sharing() { return sharing_; }
     const Sharing& sharing() const { return sharing_; }
     const ThreadEnds& ends() const { return ends_; }
 
   private:
-    // As many as a driver runs at the same time. Of more, which only a damaged trace has, those
-    // that were idle for longest are ended.
+    // The number of threads that a driver can run at the same time. Only a damaged trace has more.
+    // In that case, those that were idle longest are ended.
     static constexpr std::size_t kMostThreads = 1024;
 
     struct Key {
@@ -60,8 +61,8 @@ class Tracker {
     struct Thread {
         Streams streams;
         std::uint32_t number = 0;
-        bool alone = true;              // there was no other thread yet
-        std::uint32_t latest_site = 0;  // the highest, as far as it is not alone
+        bool alone = true;              // no other thread has existed yet
+        std::uint32_t latest_site = 0;  // highest site since another thread exists
         std::uint64_t last_used = 0;
     };
 
@@ -79,7 +80,7 @@ class Tracker {
                    std::uint32_t site);
     void end(std::map<std::uint32_t, Thread>::iterator thread);
     void end_run(Thread& thread, std::uint32_t operand);
-    // `since`: Stream::since.
+    // `since` is Stream::since.
     void add_run(const Thread& thread, std::uint32_t operand, const ReferenceRun& run,
                  std::uint32_t since);
     void take_single(std::uint32_t operand, std::uint64_t address, std::int64_t stride);
@@ -91,11 +92,11 @@ class Tracker {
                std::uint32_t since);
 
     std::vector<std::uint32_t> operand_of_site_;
-    // The same instruction can be in several blocks, and so have several sites.
+    // An instruction can be in several blocks, and then has several sites.
     std::unordered_map<Key, std::uint32_t, KeyHash> numbers_;
     std::vector<Operand> operands_;     // the first stands for no operand
     std::vector<Operand::Kind> kinds_;  // by operand
-    std::vector<std::uint32_t> sites_;  // likewise
+    std::vector<std::uint32_t> sites_;  // by operand
     bool notes_changes_ = false;
     std::vector<bool> is_changed_;  // by operand
     std::vector<std::uint32_t> changed_;
