@@ -37,7 +37,7 @@ CacheArray::Inserted CacheArray::insert(std::uint64_t line, std::uint64_t flags,
                                         bool prefetch) {
     const std::uint64_t set = set_of(line);
     const Policy::Access access{.line = line, .pc = pc, .prefetch = prefetch};
-    // In an order, free ways are behind all others.
+    // In a WayOrder, free ways come after all others.
     const std::uint32_t way =
         order_ == Order::kPolicy ? way_by_policy(set, access) : orders_[set].take_last(ways_);
     std::uint64_t& entry = entries_[set * ways_ + way];
@@ -49,7 +49,7 @@ CacheArray::Inserted CacheArray::insert(std::uint64_t line, std::uint64_t flags,
         policy_->fill(set, way, access);
     else if (prefetch && order_ == Order::kRecency && ways_ > 1 &&
              entries_[set * ways_ + orders_[set].second()] != 0)
-        orders_[set].swap_first_two();  // behind the line that was referred to last
+        orders_[set].swap_first_two();  // second to the most recent line
     return {line_of(gone), &entry};
 }
 

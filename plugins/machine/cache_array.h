@@ -1,4 +1,4 @@
-// The lines that one cache or translation buffer holds, and which of them goes next.
+// The lines in one cache or translation buffer, and the choice of the line to replace.
 #pragma once
 
 #include "plugins/machine/replacement.h"
@@ -12,22 +12,22 @@
 
 namespace machine {
 
-// What is known of a line beside its number.
+// The state of a line.
 enum Flag : std::uint64_t {
     kValid = 1,
-    kDirty = 2,       // memory has not got what was written
-    kModified = 4,    // its core may write it without asking others
-    kWatched = 8,     // another core has lost the line to this one's write
-    kPrefetched = 16  // and not referenced since
+    kDirty = 2,       // memory does not have the written data
+    kModified = 4,    // its core may write it without asking other cores
+    kWatched = 8,     // another core has lost the line to a write by this one
+    kPrefetched = 16  // prefetched and not referenced since
 };
 
-// Lines are numbers of up to 56 bits.
+// Line numbers have up to 56 bits.
 class CacheArray {
   public:
     static constexpr std::uint64_t kFlags = 0xFF;
 
     // `sets` is a power of two unless the hash is kModulus. `stamped`: lines have stamps. Throws
-    // std::bad_alloc, and std::runtime_error if the library of the policy is unusable.
+    // std::bad_alloc, and std::runtime_error if the policy's library is unusable.
     CacheArray(std::uint64_t sets, std::uint32_t ways, Hash hash, const Replacement& replacement,
                bool stamped = false);
 
@@ -36,8 +36,8 @@ class CacheArray {
         std::uint64_t flags;
     };
 
-    // The flags of the line, which becomes a referenced one, or null. Valid as long as the line is
-    // there.
+    // References the line. Returns its flags, or null if the line is not there. The pointer is
+    // valid as long as the line is there.
     std::uint64_t* touch(std::uint64_t line, std::uint64_t pc) {
         const std::uint64_t set = set_of(line);
         const std::uint32_t way = way_of(set, line);
@@ -48,13 +48,13 @@ class CacheArray {
             policy_->hit(set, way, {.line = line, .pc = pc});
         return &entries_[set * ways_ + way];
     }
-    // The same, and nothing changes.
+    // The same, without changing anything.
     std::uint64_t* find(std::uint64_t line) {
         const std::uint64_t set = set_of(line);
         const std::uint32_t way = way_of(set, line);
         return way == kNowhere ? nullptr : &entries_[set * ways_ + way];
     }
-    // As touch(), of a line that find() has found, for policies of their own.
+    // References a line that find() has found, as touch() does.
     void touch_found(const std::uint64_t* entry, std::uint64_t line, std::uint64_t pc) {
         const std::uint64_t set = set_of(line);
         const auto place = static_cast<std::uint64_t>(entry - entries_.data());
@@ -62,26 +62,26 @@ class CacheArray {
                      {.line = line, .pc = pc});
     }
     struct Inserted {
-        Line gone;             // with flags 0 if none goes
-        std::uint64_t* entry;  // as touch() returns it
+        Line gone;             // the replaced line; its flags are 0 if no line was replaced
+        std::uint64_t* entry;  // the pointer that touch() would return
     };
-    // Puts a line in that is not there, with flags; kValid is added.
+    // Inserts a line that is not there, with these flags and kValid.
     Inserted insert(std::uint64_t line, std::uint64_t flags, std::uint64_t pc,
                     bool prefetch = false);
-    // Whether a line that is there can be the one of its set that was referred to last.
+    // True if the line, which is there, can be the most recent one of its set.
     bool can_be_last(std::uint64_t line) const {
         const std::uint64_t set = set_of(line);
         return order_ != Order::kRecency || orders_[set].front() == way_of(set, line);
     }
-    // Takes a line out that may be there, and returns its flags, else 0.
+    // Removes a line. Returns its flags, or 0 if it is not there.
     std::uint64_t remove(std::uint64_t line);
 
     // The place of a line that is there.
     std::uint32_t place_of(const std::uint64_t* entry) const {
         return static_cast<std::uint32_t>(entry - entries_.data());
     }
-    // Puts a line where another array of that shape has put it, and returns the flags of the one
-    // that was there, else 0. The order in which lines go is not kept.
+    // Puts a line where another array of the same shape has put it. Returns the flags of the line
+    // that was there, or 0. Does not keep the order of replacement.
     std::uint64_t place(std::uint32_t place, std::uint64_t line) {
         const std::uint64_t set = set_of(line);
         const std::uint64_t before = entries_[place];
@@ -90,14 +90,14 @@ class CacheArray {
         return before & kFlags;
     }
 
-    // Calls `visit(line)` for all lines that are there.
+    // Calls `visit(line)` for all lines.
     template <typename Visit>
     void each(const Visit& visit) const {
         for (const std::uint64_t entry : entries_)
             if (entry != 0) visit(line_of(entry));
     }
 
-    // What was noted of a line that is there, zeros at first; of arrays with stamps.
+    // A note about a line that is there, zero at first. Only in arrays with stamps.
     struct Stamp {
         std::uint64_t time;
         std::uint32_t core;
@@ -113,7 +113,7 @@ class CacheArray {
     static constexpr std::uint32_t kNowhere = UINT32_MAX;
     static constexpr std::uint32_t kRow = 16;  // bytes that are compared at once
 
-    // What says which line of a set goes: the order in which they were referred to, or came, or the
+    // How the line to replace is chosen: by the order of references or of arrivals, or by the
     // policy.
     enum class Order { kRecency, kArrival, kPolicy };
 
@@ -124,7 +124,7 @@ class CacheArray {
         if (hash_ == Hash::kXor) line ^= line >> set_bits_ ^ line >> 2 * set_bits_;
         return set_mask_ != 0 || sets_ == 1 ? line & set_mask_ : line % sets_;
     }
-    // A byte of the line by which most others are told from it at once. Fibonacci hashing: Knuth,
+    // A byte of the line that distinguishes it quickly from most others. Fibonacci hashing: Knuth,
     // The Art of Computer Programming, volume 3, section 6.4.
     static std::uint8_t digest(std::uint64_t line) {
         return static_cast<std::uint8_t>(line * 0x9E3779B97F4A7C15 >> 56);
@@ -145,7 +145,7 @@ class CacheArray {
         }
         return kNowhere;
     }
-    // For a line that comes: a free one, else that whose line the policy lets go.
+    // The way for a new line: a free one, or else the policy's victim.
     std::uint32_t way_by_policy(std::uint64_t set, const Policy::Access& access);
 
     std::uint32_t ways_;
@@ -154,11 +154,11 @@ class CacheArray {
     Order order_;
     unsigned set_bits_;
     std::uint64_t sets_;
-    std::uint64_t set_mask_;              // 0 if their number is no power of two
+    std::uint64_t set_mask_;              // 0 if the number of sets is no power of two
     std::vector<std::uint64_t> entries_;  // line and flags, set by set; 0: free
-    std::vector<std::uint8_t> digests_;   // of these
-    std::vector<WayOrder> orders_;        // of sets
-    std::vector<Stamp> stamps_;           // as entries_
+    std::vector<std::uint8_t> digests_;   // of entries_
+    std::vector<WayOrder> orders_;        // by set
+    std::vector<Stamp> stamps_;           // by entry
     std::unique_ptr<Policy> policy_;
 };
 

@@ -1,5 +1,5 @@
-// One cache while the program runs: its lines, its prefetchers, and what is kept to tell misses and
-// prefetches apart.
+// One cache during a run: its lines, its prefetchers, and the state to classify misses and
+// prefetches.
 #pragma once
 
 #include "plugins/machine/cache_array.h"
@@ -19,8 +19,8 @@
 namespace machine {
 
 struct CacheInstance {
-    // Of the cache with that index. Throws std::bad_alloc, and std::runtime_error if a library of
-    // the user's own is unusable.
+    // `number` is the index of the cache. Throws std::bad_alloc, and std::runtime_error if a
+    // library of the user is unusable.
     CacheInstance(const Machine& machine, std::uint32_t number)
         : lines(machine.caches[number].sets(machine.line), machine.caches[number].ways,
                 machine.caches[number].hash, machine.caches[number].replacement,
@@ -39,28 +39,29 @@ struct CacheInstance {
     }
 
     CacheArray lines;
-    std::vector<std::unique_ptr<Prefetcher>> prefetchers;  // null: FrontEnd's
-    bool sees_hits = false;                                // one of these wants to know of hits
-    bool sees_all = false;                                 // one of these, or of FrontEnd's
+    std::vector<std::unique_ptr<Prefetcher>> prefetchers;  // null for those that FrontEnd simulates
+    bool sees_hits = false;                                // one of the prefetchers needs hits
+    bool sees_all = false;                                 // one of the prefetchers, FrontEnd's
+                                                           // included
     std::optional<MissKinds> kinds;
-    std::uint32_t late;  // as Cache::late
+    std::uint32_t late;  // see Cache::late
 
-    // What the program refers to, of one line.
+    // A reference by the program, for one line.
     struct Observed {
         std::uint64_t line;
         Kind kind;
         bool is_counted;  // an earlier line of the reference has missed
-        bool is_lost;     // the core had the line until another one wrote it
+        bool is_lost;     // another core's write has taken the line from this core
         std::uint32_t core;
-        std::uint64_t executed;  // as Reference::executed
+        std::uint64_t executed;  // see Reference::executed
     };
-    // What the prefetchers are to be told.
+    // Whether and how to call the prefetchers.
     struct Trigger {
         bool is_due = false;
-        bool first = false;  // since the line was prefetched
+        bool first = false;  // first reference since the line was prefetched
     };
-    // Of a reference to the line, which has `entry`, or null: it misses. Calls
-    // `count(column)` for what is counted.
+    // Takes a reference to the line. `entry` is its entry, or null for a miss. Calls
+    // `count(column)` for each event.
     template <typename Count>
     Trigger observe(const Observed& seen, std::uint64_t* entry, const Columns::OfCache& columns,
                     const Count& count) {
@@ -85,7 +86,7 @@ struct CacheInstance {
         }
         return {.is_due = !entry || first || sees_all, .first = first};
     }
-    // Puts in what a prefetcher has asked for, behind a reference like that.
+    // Inserts a line for a prefetcher, after the reference that caused it.
     CacheArray::Inserted prefetch(std::uint64_t line, std::uint64_t flags, std::uint64_t pc,
                                   std::uint32_t core, std::uint64_t executed) {
         std::uint64_t& before = replaced(line);
@@ -97,9 +98,9 @@ struct CacheInstance {
     }
 
   private:
-    // By the core that has prefetched it: how far another one has got since, nobody knows. The time
-    // can be a little before that of the prefetch, where two threads take turns on a core within a
-    // block.
+    // Measured by the core that prefetched the line, because the progress of other cores since then
+    // is unknown. The time can be slightly before the prefetch if two threads take turns on a core
+    // within a block.
     bool is_late(const Observed& seen, const std::uint64_t* entry) {
         if (late == 0) return false;
         const CacheArray::Stamp& prefetched = lines.stamp(entry);
@@ -112,13 +113,13 @@ struct CacheInstance {
         if (is_lost) return columns.coherence;
         return kind == MissKind::kCapacity ? columns.capacity : columns.conflict;
     }
-    // What a prefetch has replaced there: that line + 1, or another's.
+    // The line that a prefetch replaced, plus 1. Different lines share entries.
     std::uint64_t& replaced(std::uint64_t line) {
         return replaced_[replaced_mask_ != 0 ? line & replaced_mask_ : line % replaced_.size()];
     }
 
     std::vector<std::uint64_t> replaced_;
-    std::uint64_t replaced_mask_ = 0;  // where their number is a power of two
+    std::uint64_t replaced_mask_ = 0;  // 0 if the number of entries is no power of two
 };
 
 }  // namespace machine

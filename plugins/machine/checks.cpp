@@ -28,21 +28,23 @@ std::string complaint_of_shape(const Machine& machine, const Cache& cache) {
     const std::string policy = complaint(cache.replacement, cache.ways);
     if (!policy.empty()) return cache.name + ": replacement: " + policy;
     if (cache.level == 1 && cache.inclusion == Inclusion::kExclusive)
-        return cache.name + ": inclusion: a cache of level 1 has none above it to be exclusive of";
+        return cache.name +
+               ": inclusion: a cache of level 1 cannot be exclusive: no cache is above it";
     if (cache.inclusion == Inclusion::kExclusive && !cache.write_back)
-        return cache.name + ": an exclusive cache cannot write through: it has what others lost";
+        return cache.name +
+               ": an exclusive cache cannot write through: it holds lines that others lost";
     return "";
 }
 
-// Of two whose contents can flow from one to the other.
+// For two caches between which lines can move.
 std::string complaint_of_pair(const Cache& upper, const Cache& lower) {
     if (!shares(upper.holds, lower.holds)) return "";
     if (upper.level == lower.level)
         return upper.name + " and " + lower.name +
                " have the same level and both hold instructions, or data";
     if (upper.holds == Holds::kBoth && lower.holds != Holds::kBoth)
-        return lower.name + " holds only one kind of what its upper level, " + upper.name +
-               ", holds both of";
+        return lower.name + " must hold instructions and data, because " + upper.name +
+               " above it holds both";
     if (upper.of > lower.of)
         return lower.name + " is shared by fewer cores than " + upper.name + " above it";
     return "";
@@ -70,8 +72,8 @@ std::string complaint_of_cores(const Machine& machine) {
         return "a list of threads needs a number of cores: cores: 4";
     for (const std::uint32_t core : machine.core_of_thread)
         if (core >= machine.cores)
-            return "threads: there is no core " + std::to_string(core) +
-                   "; they are numbered from 0 to " + std::to_string(machine.cores - 1);
+            return "threads: the machine has no core " + std::to_string(core) +
+                   "; cores are numbered from 0 to " + std::to_string(machine.cores - 1);
     if (machine.caches.empty()) return "a machine needs caches";
     if (machine.caches.size() > 32) return "a machine has at most 32 caches";
     return "";
@@ -96,17 +98,17 @@ std::string complaint_of_page(const std::string& key, std::uint64_t bytes) {
     return key + ": use a power of two from 4K to 1G" + (key == "page" ? ", or mapped" : "");
 }
 
-// Names become those of events.
+// Names become parts of event names.
 std::string complaint_of_name(const Machine& machine, const std::string& name) {
     const auto is_part = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; };
     if (name.empty() || name.size() > 32 || !std::isalpha(static_cast<unsigned char>(name[0])) ||
         !std::all_of(name.begin(), name.end(), is_part))
-        return "\"" + name + "\" is no name: use letters, digits, _ and -, a letter first";
+        return "\"" + name + "\" is not a name; use letters, digits, _ and -, a letter first";
     const auto has = [&name](const auto& row) { return row.name == name; };
     if (std::count_if(machine.caches.begin(), machine.caches.end(), has) +
             std::count_if(machine.tlbs.begin(), machine.tlbs.end(), has) >
         1)
-        return "there are two of the name " + name;
+        return "two caches or buffers have the name " + name;
     return "";
 }
 
@@ -125,7 +127,8 @@ std::vector<Complaint> complaints(const Machine& machine) {
         for (const Tlb& lower : machine.tlbs)
             if (why.empty() && &lower != &tlb && lower.level == tlb.level &&
                 shares(tlb.holds, lower.holds) && shares_pages(tlb, lower))
-                why = tlb.name + " and " + lower.name + " have the same level and hold the same";
+                why = tlb.name + " and " + lower.name +
+                      " have the same level and hold the same pages";
         if (!why.empty()) return {{tlb.name, true, why}};
     }
     return {};

@@ -1,4 +1,4 @@
-// What is wrong with a machine, in words for those who wrote it. "" if it is nothing.
+// Finds errors in a machine, with messages for its author. "" means that there is no error.
 #pragma once
 
 #include "plugins/machine/machine.h"
@@ -10,18 +10,17 @@ namespace machine {
 
 std::string complaint_of_line(std::uint64_t bytes);
 std::string complaint_of_page(const std::string& key, std::uint64_t bytes);
-// Of a cache or translation buffer that the machine has already.
+// Checks the name of a cache or translation buffer that is already in the machine.
 std::string complaint_of_name(const Machine& machine, const std::string& name);
 
-// Whether there are pages that both buffers hold.
+// True if both buffers hold pages of a common size.
 bool shares_pages(const Tlb& a, const Tlb& b);
 
 struct Complaint {
-    std::string name;  // of the cache or translation buffer that it is about; "": of all
+    std::string name;  // of the wrong cache or translation buffer; "" for the whole machine
     bool of_tlb = false;
     std::string why;
 };
-// The first one, if any.
 std::vector<Complaint> complaints(const Machine& machine);
 
 }  // namespace machine

@@ -1,9 +1,9 @@
-// Which cores' own caches have a line, and in which state: the protocols MESI (Papamarcos and
-// Patel, "A low-overhead coherence solution for multiprocessors with private cache memories", ISCA
-// 1984) and MOESI (Sweazey and Smith, "A class of compatible cache consistency protocols and their
-// support by the IEEE Futurebus", ISCA 1986).
+// The state of each line in the caches of cores. The protocols are MESI (Papamarcos and Patel, "A
+// low-overhead coherence solution for multiprocessors with private cache memories", ISCA 1984) and
+// MOESI (Sweazey and Smith, "A class of compatible cache consistency protocols and their support by
+// the IEEE Futurebus", ISCA 1986).
 //
-// States only: what becomes of the copies is the hierarchy's business (hierarchy.h).
+// Tracks states only. The hierarchy moves the copies (hierarchy.h).
 #pragma once
 
 #include "plugins/machine/machine.h"
@@ -16,43 +16,43 @@
 
 namespace machine {
 
-// What cores have lost to other cores' writes, and which words have been written since: true and
-// false sharing (Torrellas, Lam and Hennessy, "False sharing and spatial locality in multiprocessor
-// caches", IEEE Transactions on Computers 43, 1994).
+// The lines that cores have lost to other cores' writes, and the words written since, to tell true
+// from false sharing (Torrellas, Lam and Hennessy, "False sharing and spatial locality in
+// multiprocessor caches", IEEE Transactions on Computers 43, 1994).
 
-// The words of a line, by which true and false sharing are told apart.
+// The words of a line, which tell true from false sharing.
 class LineWords {
   public:
     explicit LineWords(std::uint32_t line_bytes)
         : shift_(line_bytes > 512 ? std::countr_zero(line_bytes) - 6 : 3) {}
 
-    // The words of 8 bytes of a line that so many bytes from there on touch, as bits; of lines
-    // above 512 bytes, which have more than 64, larger ones.
+    // The 8-byte words of a line that these bytes touch, as bits. Lines above 512 bytes have more
+    // than 64 such words, and use larger ones.
     std::uint64_t of(std::uint64_t first, std::uint64_t bytes) const {
         const std::uint64_t from = first >> shift_, to = (first + bytes - 1) >> shift_;
         return ~std::uint64_t{0} >> (63 - to) & ~std::uint64_t{0} << from;
     }
 
   private:
-    int shift_;  // of a word's bytes
+    int shift_;  // logarithm of a word's bytes
 };
 
 class Sharing {
   public:
     // A core has lost the line.
     void lost(std::uint32_t core, std::uint64_t line);
-    // Another core has written these words of it.
+    // Another core has written these words of the line.
     void written(std::uint32_t core, std::uint64_t line, std::uint64_t words);
-    // Whether somebody has lost the line and not got it again.
+    // True if a core has lost the line and not got it back.
     bool is_watched(std::uint64_t line) { return losses_.find(line) != nullptr; }
-    // The core gets the line again, for these words: whether one of them was written meanwhile.
-    // Nothing if it has not lost it.
+    // The core gets the line back, for these words. True if one of the words was written meanwhile.
+    // No value if the core has not lost the line.
     std::optional<bool> found_again(std::uint32_t core, std::uint64_t line, std::uint64_t words);
 
   private:
     struct Loss {
         std::uint32_t core;
-        std::uint64_t written;  // words
+        std::uint64_t written;  // words, as bits
     };
 
     LineMap<std::vector<Loss>> losses_;
@@ -68,29 +68,30 @@ class Coherence {
 
     State state(std::uint32_t core, std::uint64_t line);
     struct Holders {
-        std::uint64_t cores = 0;        // whose own caches have the line, as bits
-        std::uint32_t owner = kNobody;  // that has it exclusive, owned or modified
+        std::uint64_t cores = 0;        // cores whose own caches have the line, as bits
+        std::uint32_t owner = kNobody;  // the core that has it exclusive, owned or modified
 
         bool have(std::uint32_t core) const { return cores & bit(core); }
     };
     Holders holders(std::uint64_t line);
 
     struct Read {
-        std::uint32_t supplier = kNobody;  // the core that has had it modified or owned
-        bool cleans = false;               // and now writes it back
-        bool had = false;                  // the core has got it: nothing else happens
+        std::uint32_t supplier = kNobody;  // the core that had it modified or owned
+        bool cleans = false;               // the supplier writes it back now
+        bool had = false;                  // the core already has the line, and nothing else
+                                           // happens
     };
-    // A core reads the line. `alone`: no cache of another cluster has it.
+    // A core reads the line. `alone`: no cache of another cluster has the line.
     Read read(std::uint32_t core, std::uint64_t line, bool alone);
 
     struct Write {
-        State before = State::kInvalid;    // of the core
+        State before = State::kInvalid;    // the core's state
         std::uint64_t losers = 0;          // cores that lose the line, as bits
-        std::uint32_t supplier = kNobody;  // of a core that had not got it
+        std::uint32_t supplier = kNobody;  // the supplier, if the core did not have the line
     };
-    // A core is going to write the line, and has it modified then.
+    // A core writes the line, and has it modified afterwards.
     Write write(std::uint32_t core, std::uint64_t line);
-    // A core's own caches have the line no more.
+    // The core's own caches have lost the line.
     void drop(std::uint32_t core, std::uint64_t line);
 
   private:

@@ -13,7 +13,7 @@ bool holds(const Cache& cache, Kind kind) {
            (cache.holds == Holds::kInstructions) == (kind == Kind::kFetch);
 }
 
-// The caches that references of the kind come to, one after the other.
+// The caches through which references of that kind go, in order.
 std::vector<std::size_t> path(const Machine& machine, Kind kind) {
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < machine.caches.size(); ++i)
@@ -21,7 +21,7 @@ std::vector<std::size_t> path(const Machine& machine, Kind kind) {
     return found;
 }
 
-// Whether what the upper one does not know may come to the lower one next.
+// True if misses of the upper buffer may go to the lower one next.
 bool is_behind(const Tlb& lower, const Tlb& upper) {
     const bool same_kind =
         lower.holds == upper.holds || lower.holds == Holds::kBoth || upper.holds == Holds::kBoth;
@@ -56,7 +56,7 @@ void Columns::derive(std::string name, std::string formula, const char* unit) {
     derived_.push_back({kept_name.c_str(), kept.c_str(), unit});
 }
 
-// As Cachegrind's: I or D, the level, m for misses, r for reads and w for writes.
+// Named like Cachegrind's events: I or D, the level, m for misses, r for reads or w for writes.
 void Columns::add_misses(const Machine& machine, Kind kind) {
     static constexpr const char* kWhat[] = {"instruction read", "data read", "data write"};
     for (const std::size_t i : path(machine, kind)) {
@@ -81,26 +81,28 @@ void Columns::add_of_cache(const Machine& machine, std::size_t index) {
                 "lines");
     if (!cache.prefetch.empty()) {
         own.prefetched = add(name + "pf", "lines prefetched into " + name, "lines");
-        own.useful = add(name + "pfu", "of these, referred to afterwards", "lines");
+        own.useful = add(name + "pfu", "of these, referenced afterwards", "lines");
         if (cache.late != 0)
             own.late = add(
                 name + "pfl",
                 "of these, by the same core within " + std::to_string(cache.late) + " instructions",
                 "lines");
         own.useless = add(name + "pfx", "prefetched lines that left " + name + " unused", "lines");
-        own.evicting =
-            add(name + "pfe", "misses in " + name + " of what a prefetch had replaced", "misses");
+        own.evicting = add(
+            name + "pfe", "misses in " + name + " of lines that a prefetch had replaced", "misses");
     }
     if (!cache.classify) return;
     own.cold = add(name + "cold", "misses in " + name + " of lines never seen before", "misses");
-    own.capacity =
-        add(name + "cap", "misses in " + name + " that a fully associative one has too", "misses");
+    own.capacity = add(name + "cap",
+                       "misses in " + name + " that a fully associative cache also has", "misses");
     own.conflict =
-        add(name + "conf", "misses in " + name + " that a fully associative one has not", "misses");
+        add(name + "conf", "misses in " + name + " that a fully associative cache does not have",
+            "misses");
     if (machine.protocol != Protocol::kNone && cache.of == Of::kCore &&
         cache.holds != Holds::kInstructions)
         own.coherence =
-            add(name + "coh", "misses in " + name + " of what another core's write took", "misses");
+            add(name + "coh", "misses in " + name + " of lines that another core's write took",
+                "misses");
 }
 
 Columns::Columns(const Machine& machine)
@@ -115,7 +117,7 @@ Columns::Columns(const Machine& machine)
     if (machine.protocol != Protocol::kNone) {
         invalidations_sent = add("InvSent", "invalidations sent to other cores", "messages");
         invalidations_received = add("InvRecv", "lines that other cores lost to writes", "lines");
-        upgrades = add("Upgrades", "writes to lines that others may have, too", "writes");
+        upgrades = add("Upgrades", "writes to lines that other cores may also have", "writes");
         transfers = add("Transfers", "misses that another core's modified line answers", "misses");
     }
     if (machine.protocol != Protocol::kNone && machine.sharing) {
@@ -126,7 +128,7 @@ Columns::Columns(const Machine& machine)
     }
     for (std::size_t i = 0; i < tlbs.size(); ++i)
         tlbs[i] = add(machine.tlbs[i].name + "m",
-                      "pages that " + machine.tlbs[i].name + " did not know", "misses");
+                      "pages that " + machine.tlbs[i].name + " did not contain", "misses");
     if (!tlbs.empty()) walks = add("Walks", "page table walks", "walks");
     derive_all(machine);
 }
@@ -142,7 +144,7 @@ void Columns::derive_all(const Machine& machine) {
     for (const auto& [kinds, name, references] :
          {std::tuple{std::vector{Kind::kFetch}, "I", "Ir"},
           std::tuple{std::vector{Kind::kRead, Kind::kWrite}, "D", "(Dr + Dw)"}}) {
-        std::vector<std::string> before;  // what comes to the cache
+        std::vector<std::string> before;  // the events whose references come to the cache
         for (const std::size_t i : path(machine, kinds[0])) {
             cost(before, machine.caches[i].latency);
             before.clear();

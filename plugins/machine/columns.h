@@ -1,4 +1,4 @@
-// The events that a machine counts: only those that it has.
+// The events that a machine counts, without those that it cannot have.
 #pragma once
 
 #include "plugins/machine/machine.h"
@@ -18,7 +18,7 @@ class Columns {
   public:
     static constexpr std::uint32_t kNone = UINT32_MAX;
 
-    // Of a cache; kNone where it does not count that.
+    // The columns of a cache. kNone: the cache does not count the event.
     struct OfCache {
         std::uint32_t misses[kKinds] = {kNone, kNone, kNone};
         std::uint32_t write_backs = kNone;
@@ -50,12 +50,12 @@ class Columns {
     void add_of_cache(const Machine& machine, std::size_t index);
     void derive_all(const Machine& machine);
 
-    std::deque<std::string> texts_;  // what the tables point to
+    std::deque<std::string> texts_;  // the tables point to them
     std::vector<vp_event_t> events_;
     std::vector<vp_derived_t> derived_;
 };
 
-// "1", "2", ..., and "L" of the level whose cache is named LL.
+// "1", "2", ..., or "L" for the level whose cache is named LL.
 std::string level_name(const Machine& machine, std::uint32_t level);
 
 }  // namespace machine

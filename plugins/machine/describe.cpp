@@ -14,7 +14,7 @@ bool flows(Holds upper, Holds lower) {
 }  // namespace
 
 std::vector<std::uint32_t> next_caches(const Machine& machine) {
-    const std::vector<Cache>& rows = machine.caches;  // by level
+    const std::vector<Cache>& rows = machine.caches;  // in ascending order of levels
     std::vector<std::uint32_t> next(rows.size(), kMemory);
     for (std::uint32_t i = 0; i < rows.size(); ++i)
         for (std::uint32_t j = i + 1; j < rows.size() && next[i] == kMemory; ++j)
@@ -61,7 +61,7 @@ std::string text(const Cache& cache, std::uint32_t line) {
     return all;
 }
 
-// Of those that it holds.
+// The sizes of pages that the buffer holds.
 std::string pages(const Tlb& tlb, const Machine& machine) {
     if (tlb.pages.empty())
         return machine.page == 0 ? "" : " of " + std::to_string(machine.page) + " B";

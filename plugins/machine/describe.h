@@ -1,4 +1,4 @@
-// A machine in words, for the header of a profile.
+// Describes a machine in words, for the header of a profile.
 #pragma once
 
 #include "plugins/machine/machine.h"
@@ -10,22 +10,22 @@
 
 namespace machine {
 
-// How references come to a machine's caches: each core's first one of fetches and of data, and the
-// one that a cache's misses go to.
+// The way of references through a machine's caches: each core's first caches for fetches and for
+// data, and the cache for the misses of another.
 
-// In place of the index of a cache: behind the last one.
+// Stands for memory in place of the index of a cache.
 inline constexpr std::uint32_t kMemory = UINT32_MAX;
 
-// By index in Machine::caches: the cache that its misses go to, or kMemory.
+// By index in Machine::caches: the cache that gets its misses, or kMemory.
 std::vector<std::uint32_t> next_caches(const Machine& machine);
-// The cache that fetches (kInstructions) or references to data (kData) come to first, or kMemory.
+// The first cache for fetches (kInstructions) or for references to data (kData), or kMemory.
 std::uint32_t first_cache(const Machine& machine, Holds holds);
-// Whether a reference comes to the cache without any other having been asked.
+// True if references can come directly to the cache.
 bool is_first(const Machine& machine, std::uint32_t cache);
-// Whether FrontEnd knows what the cache's prefetcher asks for, and makes wishes of it.
+// True if FrontEnd simulates the cache's prefetcher, and turns its requests into wishes.
 bool is_of_front_end(const Machine& machine, std::uint32_t cache, const Prefetch& prefetch);
 
-// For the machine, and each cache and translation buffer: a name and what it is.
+// Names and descriptions of the machine and of each cache and translation buffer.
 std::vector<std::pair<std::string, std::string>> describe(const Machine& machine);
 
 }  // namespace machine

@@ -22,7 +22,7 @@ Demand demand(std::uint64_t line, const CacheArray& lines, const CacheArray::Ins
             .record = record};
 }
 
-// A user's own library need not bear two threads that call it.
+// A user's library may not support calls from two threads.
 bool is_built_in(const Cache& cache) {
     return is_policy(cache.replacement.policy) &&
            std::all_of(cache.prefetch.begin(), cache.prefetch.end(),
@@ -39,12 +39,12 @@ bool FirstCaches::are_independent(const Machine& machine) {
     const std::uint32_t fetches = first_cache(machine, Holds::kInstructions);
     const std::uint32_t data = first_cache(machine, Holds::kData);
     if (fetches == kMemory || data == kMemory || fetches == data) return false;
-    if (!machine.tlbs.empty()) return false;  // which are FrontEnd's
+    if (!machine.tlbs.empty()) return false;  // FrontEnd simulates them
     for (const std::uint32_t number : {fetches, data}) {
         const Cache& cache = machine.caches[number];
         if (!is_first(machine, number) || cache.of != Of::kCore || !is_built_in(cache))
             return false;
-        // What comes out of an exclusive cache is dirty as it was there.
+        // A line from an exclusive cache stays dirty if it was dirty there.
         if (next[number] != kMemory && inclusion_is(next[number], Inclusion::kExclusive))
             return false;
         for (const Prefetch& prefetch : cache.prefetch)
@@ -91,7 +91,7 @@ void FirstCaches::refer_further(const Touch& touch, std::uint64_t* entry, Steps&
     const auto trigger =
         cache.observe({.line = touch.line,
                        .kind = touch.reference.kind,
-                       .is_counted = true,  // by who supplies the line
+                       .is_counted = true,  // counted by the supplier of the line
                        .is_lost = false,
                        .core = number_,
                        .executed = touch.reference.executed},

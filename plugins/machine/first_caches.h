@@ -1,8 +1,9 @@
-// The first caches of cores, simulated before those below them, as a thread of its own can do:
-// where nothing below changes what they hold. So it is while one core alone has referred to
-// anything, and for good where cores are not coherent.
+// Simulates the first caches of cores ahead of the caches below them, possibly on another thread.
+// This is exact if nothing below changes the content of the first caches: while only one core has
+// referred to anything, and always if cores are not coherent.
 //
-// Hierarchy then sees what they ask for instead of what the program refers to. Not thread-safe.
+// Hierarchy then processes the demands of first caches in place of the program's references. Not
+// thread-safe.
 #pragma once
 
 #include "plugins/machine/cache_instance.h"
@@ -21,19 +22,19 @@ namespace machine {
 
 class FirstCaches {
   public:
-    // Whether the machine's can be simulated so.
+    // True if the machine's first caches can be simulated separately.
     static bool are_independent(const Machine& machine);
 
-    // Both stay their owner's, and there.
+    // Both arguments must live longer.
     FirstCaches(const Machine& machine, const Columns& columns);
     FirstCaches(const FirstCaches&) = delete;
     FirstCaches& operator=(const FirstCaches&) = delete;
 
-    // A part of the core begins, with so many records; `operates`: there are operations on lines
-    // among them. Whether its first caches are simulated here: else Hierarchy simulates all caches
-    // from now on, and `steps` give it the first ones.
+    // Begins a part of the core with this many records. `operates`: some are operations on lines.
+    // Returns true if the core's first caches are simulated here. If not, Hierarchy simulates all
+    // caches from now on, and `steps` hand it the first ones.
     bool begin(std::uint32_t core, std::size_t records, bool operates, Steps& steps);
-    // The part's next reference, of that record.
+    // Takes the next reference of the part, with the number of its record.
     void refer(const Reference& reference, std::uint32_t record, Steps& steps) {
         const std::uint64_t bytes = std::min(reference.bytes, machine_.line);
         const std::uint64_t first = reference.address >> line_shift_;
@@ -41,13 +42,13 @@ class FirstCaches {
         for (std::uint64_t line = first; line <= last; ++line)
             refer_to_line({reference, line & kMostLine, record}, steps);
     }
-    // Nothing of a core is needed any more, where each thread has its own.
+    // Frees the caches of a core, if each thread has its own core.
     void forget(std::uint32_t core) { cores_.erase(core); }
 
   private:
     struct Core {
         std::unique_ptr<CacheInstance> caches[2];  // of fetches and of data
-        std::uint32_t missed[2] = {kNone, kNone};  // the last record that did
+        std::uint32_t missed[2] = {kNone, kNone};  // the last record that missed
     };
     static constexpr std::uint32_t kNone = UINT32_MAX;
 
@@ -73,10 +74,10 @@ class FirstCaches {
     const Columns& columns_;
     const unsigned line_shift_;
     const std::uint32_t first_[2];  // indices in Machine::caches
-    const std::uint64_t written_;   // flags of a line that is
+    const std::uint64_t written_;   // flags of a line that has been written
     bool are_here_ = true;
-    std::optional<std::uint32_t> only_;  // the core, if cores are coherent
-    std::uint32_t number_ = 0;           // of the part
+    std::optional<std::uint32_t> only_;  // the only core so far, if cores are coherent
+    std::uint32_t number_ = 0;           // of the part's core
     Core* core_ = nullptr;
     std::map<std::uint32_t, Core> cores_;
     Prefetcher::Lines wanted_;

@@ -11,9 +11,10 @@
 namespace machine {
 namespace {
 
-// How many sets the most recent lines of a first cache are kept for, so that a second reference to
-// one of them changes nothing there; 0 if it may always. What is true of the most recent line of a
-// set is true of the most recent one of all.
+// The number of sets for which the most recent lines of a first cache are kept: a second reference
+// to such a line changes nothing there. 0 if it may change something. Fewer sets than in the cache
+// are also correct, because the most recent line of several sets is the most recent one of its own
+// set.
 std::uint64_t sets_of_recent_lines(const Machine& machine, std::uint32_t number) {
     constexpr std::uint64_t kMost = 1024;
     const Cache& cache = machine.caches[number];
@@ -25,13 +26,13 @@ std::uint64_t sets_of_recent_lines(const Machine& machine, std::uint32_t number)
     return std::min(sets, kMost);
 }
 
-// A line that is prefetched does not become the most recent one of a cache of LRU with more than
-// one way; of others it can, or take its place.
+// In an LRU cache with more than one way, a prefetched line does not become the most recent one. In
+// other caches it may become the most recent line, or replace it.
 bool keeps_most_recent(const Cache& cache) {
     return cache.replacement.policy == "lru" && cache.ways > 1;
 }
 
-// Which lines a prefetcher asks for behind a reference to line 0; nothing if nobody knows that.
+// The lines that a prefetcher requests after a reference to line 0; no value if that is unknown.
 std::optional<std::vector<std::uint64_t>> asked_for(const Prefetch& prefetch) {
     std::vector<std::uint64_t> lines;
     if (prefetch.kind != "next-line" && prefetch.kind != "stream") return std::nullopt;
@@ -80,7 +81,7 @@ void FrontEnd::translate_by(std::uint32_t core, PageSizes& sizes, Steps& steps) 
     translation_.translate_by(core, sizes);
 }
 
-// In order, one by one, only what misses the first buffers.
+// References that hit in the first buffers need no more work. The others go on in their order.
 void FrontEnd::translate(Steps& steps) {
     if (translated_[0] == next_[0] && translated_[1] == next_[1]) return;
     for (const bool data : {false, true}) {
@@ -112,13 +113,13 @@ void FrontEnd::translate_further(bool data, const Touch& touch, Steps& steps) {
         });
 }
 
-// As look_at(), for many, one thing after the other: that is quicker.
+// Does the work of look_at() for many references, one step after the other, which is faster.
 template <bool kForgets>
 void FrontEnd::find_needed(const Path& path, const Touch* begin, const Touch* end,
                            std::span<const Wish> wishes, Steps& steps) const {
     RecentLines& recent = *path.recent;
     std::uint32_t group = 0;
-    std::uint64_t needed = 0;  // of its records
+    std::uint64_t needed = 0;  // records of the group, as bits
     for (const Touch* touch = begin; touch != end; ++touch) {
         if (touch->record / 64 != group) {
             steps.need_of(group, needed);
@@ -161,12 +162,12 @@ inline void FrontEnd::wish(const Path& path, const Touch& touch, Steps& steps) c
     for (const Strides& strides : path.strides)
         strides.table->reference(touch.pc, touch.address, [&](std::uint64_t wanted) {
             steps.wishes.push_back({line & kMostLine, wanted, strides.prefetcher, touch.record});
-            // What is asked for behind the first line can push out the second.
+            // A prefetch after the first line may replace the second line.
             if (touch.crosses) steps.need(touch.record);
         });
 }
 
-// Of fetches and data that come to one cache.
+// For fetches and data that go to one cache.
 void FrontEnd::look_at(const Path& path, const Touch& touch, Steps& steps) const {
     const std::size_t before = steps.wishes.size();
     wish(path, touch, steps);
@@ -211,7 +212,7 @@ FrontEnd::Core& FrontEnd::core(std::uint32_t number) {
             if (is_of_front_end(machine_, cache, machine_.caches[cache].prefetch[i]))
                 path.strides.push_back({&strides(number, cache, i), i});
     }
-    // Of two caches, wishes of both would have to be put in order.
+    // With two caches, the wishes of both would have to be merged in order.
     made.is_one_path = first[0] == first[1] || !made.paths[0].strides.empty();
     const Path& fetches = made.paths[0];
     made.skips_repeated = !made.is_one_path && fetches.recent != nullptr &&
@@ -244,7 +245,7 @@ void FrontEnd::find_recent_lines(Core& core, bool data, std::uint32_t number) {
     path.recent = core.recent.back().get();
 }
 
-// Without any of these, references would have come through the driver's own filter.
+// Without these, the driver's own filter is enough.
 bool FrontEnd::is_useful() const {
     if (!machine_.tlbs.empty() || machine_.tells_sharing()) return true;
     for (std::uint32_t i = 0; i < machine_.caches.size(); ++i)

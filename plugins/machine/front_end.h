@@ -1,8 +1,8 @@
-// What becomes of references before they come to caches: which of them the caches need to see, what
-// stride prefetchers of the first ones ask for, and which translation buffers miss. It depends on
-// no other core and on no cache, so that a thread of its own can do it in advance.
+// Processes references before they come to caches: finds the references that the caches need to
+// see, the requests of first caches' stride prefetchers, and the misses of translation buffers. The
+// results depend on no other core and on no cache, so this can run ahead on another thread.
 //
-// References come in parts, each of one core, which no other core's come between. Not thread-safe.
+// References come in parts. All references of a part belong to one core. Not thread-safe.
 #pragma once
 
 #include "plugins/machine/coherence.h"
@@ -26,22 +26,23 @@ namespace machine {
 
 class FrontEnd {
   public:
-    // Both stay their owner's, and there.
+    // Both arguments must live longer.
     FrontEnd(const Machine& machine, const Columns& columns);
     FrontEnd(const FrontEnd&) = delete;
     FrontEnd& operator=(const FrontEnd&) = delete;
 
-    // Whether there is anything to do: else the caches need to see all references, or FirstCaches.
+    // False if there is nothing to do. The caches, or FirstCaches, then need to see all references.
     bool is_useful() const;
-    // Nothing of a core is needed any more, where each thread has its own.
+    // Frees the state of a core, if each thread has its own core.
     void forget(std::uint32_t core);
 
-    // A part of the core begins, with at most so many records. `sees_all`: the caches need to see
-    // all, because something else comes between these references.
+    // Begins a part of the core with at most this many records. `sees_all`: the caches need to see
+    // all references, because other operations come between them.
     void begin(std::uint32_t core, std::size_t records, bool sees_all = false);
-    // The part's next reference, of that record.
+    // Takes the next reference of the part, with the number of its record.
     void add(const Reference& reference, std::uint32_t record) {
-        // One line, and another one that is left out if it is the same: there is no branch.
+        // Writes both the first and the last line, and drops the second entry if the lines are
+        // equal. This needs no branch.
         const std::uint64_t bytes = std::min(reference.bytes, machine_.line);
         const std::uint64_t last = (reference.address + bytes - 1) >> line_shift_;
         const bool crosses = last != reference.address >> line_shift_;
@@ -65,10 +66,10 @@ class FrontEnd {
                    crosses};
         next += 1 + crosses;
     }
-    // Where Machine::page is 0: the sizes of pages of the core's references that are added from now
-    // on, until the next call or forget(); pages of 4K before. `steps` are the part's.
+    // For Machine::page 0: the page sizes for the core's references from now on, until the next
+    // call or forget(). Before the first call, pages have 4K. `steps` belong to the part.
     void translate_by(std::uint32_t core, PageSizes& sizes, Steps& steps);
-    // What is to be done for all that was added.
+    // Adds the steps for all references of the part.
     void finish(Steps& steps);
 
   private:
@@ -78,7 +79,7 @@ class FrontEnd {
         std::uint32_t record;
         std::uint16_t bytes;
         bool writes;
-        bool crosses;  // the reference is to another line, too
+        bool crosses;  // the reference continues in the next line
     };
     struct Strides {
         StrideTable* table;
@@ -87,22 +88,23 @@ class FrontEnd {
     // The way of fetches, or of references to data.
     struct Path {
         bool has_cache = false;
-        CoreTranslation* translation = nullptr;  // none that holds such pages
-        RecentLines* recent = nullptr;           // the cache needs to see all
+        CoreTranslation* translation = nullptr;  // null if no buffer holds such pages
+        RecentLines* recent = nullptr;           // null if the cache needs to see all
         std::vector<Strides> strides;
-        // What the cache may prefetch behind a reference to a line makes other lines the most
-        // recent of sets of which nothing is known then: relative to it, and of strides.
+        // Lines, relative to a referenced line, that the cache's prefetchers may insert after the
+        // reference. The most recent lines of their sets are then unknown. `forgets_wishes`: the
+        // same for lines of stride prefetchers.
         std::vector<std::uint64_t> forgets;
         bool forgets_wishes = false;
     };
     struct Core {
         Path paths[2];  // of fetches and of data
         std::vector<std::unique_ptr<RecentLines>> recent;
-        bool is_one_path = false;     // with the same most recent lines or strides
-        bool skips_repeated = false;  // a second fetch of the line that was fetched last
+        bool is_one_path = false;     // both paths share recent lines or strides
+        bool skips_repeated = false;  // skips a fetch of the line that was fetched last
     };
 
-    // What was added and is not translated.
+    // Translates the references that were added since the last call.
     void translate(Steps& steps);
     void translate_further(bool data, const Touch& touch, Steps& steps);
     void find_steps(bool data, Steps& steps) const;
@@ -111,7 +113,7 @@ class FrontEnd {
                      std::span<const Wish> wishes, Steps& steps) const;
     void wish(const Path& path, const Touch& touch, Steps& steps) const;
     void look_at(const Path& path, const Touch& touch, Steps& steps) const;
-    // Those that are written, as bits.
+    // The written words, as bits.
     std::uint64_t words(const Touch& touch) const {
         const std::uint64_t words =
             tells_sharing_ ? words_.of(touch.address & (machine_.line - 1), touch.bytes) : 1;
@@ -119,7 +121,7 @@ class FrontEnd {
     }
     Core& core(std::uint32_t number);
     void find_recent_lines(Core& core, bool data, std::uint32_t cache);
-    // Those of one prefetcher, of all caches that are one.
+    // The table of one prefetcher. Caches that are the same instance share it.
     StrideTable& strides(std::uint32_t core, std::uint32_t cache, std::uint32_t prefetcher);
 
     const Machine& machine_;
@@ -133,13 +135,13 @@ class FrontEnd {
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, StrideTable> strides_;
     static constexpr std::uint64_t kNoLine = ~std::uint64_t{0};
     Core* core_ = nullptr;                 // of the part
-    bool sees_all_ = false;                // likewise
-    bool skips_repeated_ = false;          // likewise
-    std::uint64_t fetched_ = kNoLine;      // last, where repeated fetches are skipped
-    std::vector<Touch> touches_[2];        // of the part: room for fetches and for data
-    Touch* next_[2] = {};                  // in these
-    const Touch* translated_[2] = {};      // up to there
-    std::vector<const Touch*> missed_[2];  // first buffers
+    bool sees_all_ = false;                // of the part
+    bool skips_repeated_ = false;          // of the part
+    std::uint64_t fetched_ = kNoLine;      // last line, if repeated fetches are skipped
+    std::vector<Touch> touches_[2];        // of the part: fetches, and data
+    Touch* next_[2] = {};                  // next free element of each
+    const Touch* translated_[2] = {};      // the first element that is not translated
+    std::vector<const Touch*> missed_[2];  // touches that missed the first buffers
 };
 
 }  // namespace machine

@@ -43,12 +43,12 @@ Hierarchy::Hierarchy(const Machine& machine, const Columns& columns)
     }
     quick_[0] = quick(false);
     quick_[1] = quick(true);
-    // What a machine with a fixed number of cores needs is known before the program starts.
+    // The caches of a machine with a fixed number of cores are made before the program starts.
     for (std::uint32_t n = 0; n < std::max(machine.cores, 1u); ++n) core(n);
 }
 
-// A reference that is not quick after all comes to the cache twice, which it must not notice.
-// Policies that would are told once it is known to be quick.
+// A reference that turns out not to be quick comes to the cache twice, and the policy must not
+// notice that. Policies that would notice are called only after the reference is known to be quick.
 Hierarchy::Quick Hierarchy::quick(bool data) const {
     const std::uint32_t first = first_[data];
     if (first == kMemory) return {};
@@ -100,8 +100,8 @@ void Hierarchy::refer(std::uint32_t number, const Reference& reference,
     }
 }
 
-// As refer_to_line() and prefetch(), but for what the first cache has done itself. If cores are
-// coherent this one is alone.
+// Does the work of refer_to_line() and prefetch(), except what FirstCaches has already done for the
+// first cache. If cores are coherent, there is only this one.
 void Hierarchy::supply(std::uint32_t number, const Reference& reference,
                        std::span<const Demand> demands, bool again, std::uint64_t* counts) {
     Core& on = core(number);
@@ -136,8 +136,8 @@ void Hierarchy::supply(std::uint32_t number, const Reference& reference,
     prefetch_behind(request);
 }
 
-// As make_room(). What is kept of the first cache here are the lines that it holds, and which of
-// them are modified though it does not know: because a cache below has lost them that did.
+// Does the work of make_room(). The hierarchy keeps a copy of the first cache's lines. In this
+// copy, a line is also marked as modified if a cache below had that mark and has lost the line.
 void Hierarchy::make_room_for(Request& request, std::uint32_t first, const Demand& demand) {
     std::uint64_t flags = demand.gone_flags;
     if (rules_[first].is_coherent)
@@ -243,7 +243,7 @@ void Hierarchy::make_room(Request& request, std::uint32_t number, std::uint32_t 
     if (rules_[cache].is_coherent && !has_core_it) lose(number, gone.number, gone.flags, cache);
 }
 
-// Of an inclusive cache: what it loses, those above it lose, too.
+// An inclusive cache replaces a line: the caches above it lose the line as well.
 void Hierarchy::back_invalidate(Request& request, std::uint32_t number, std::uint32_t cache,
                                 CacheArray::Line& gone) {
     const CacheInstance* const instance = cores_[number]->caches[cache];
@@ -266,7 +266,7 @@ void Hierarchy::back_invalidate(Request& request, std::uint32_t number, std::uin
             if (flags & kPrefetched) count(request.counts, columns_.caches[above].useless);
         }
         gone.flags |= lost & rules_[cache].stays;
-        // A core's own may still hand it down to another one of its own.
+        // A core's own inclusive cache may still pass the line to another cache of the core.
         if (had && !rules_[cache].is_coherent) lose(other, gone.number, lost);
     }
 }
@@ -276,9 +276,9 @@ bool Hierarchy::is_above(std::uint32_t upper, std::uint32_t lower) const {
     return upper == lower;
 }
 
-// What a cache loses goes to an exclusive one below in any case, else only if it is dirty: to the
-// first cache that has the line, an exclusive one, or memory. Returns whether that is one of the
-// core's own, where it is coherent.
+// A replaced line goes to an exclusive cache below, or if it is dirty, to the first cache that has
+// the line, to an exclusive cache, or to memory. Returns true if that cache belongs to the core and
+// is coherent.
 bool Hierarchy::hand_down(Request& request, std::uint32_t number, std::uint32_t cache,
                           std::uint64_t line, std::uint64_t flags) {
     for (std::uint32_t below = rules_[cache].next; below != kMemory; below = rules_[below].next) {
@@ -314,7 +314,7 @@ void Hierarchy::observe(Request& request, std::uint32_t cache, std::uint64_t* en
     if (trigger.is_due) triggers_.push_back({cache, entry != nullptr, trigger.first});
 }
 
-// The cache's that is nearest to the core first.
+// Starts with the prefetchers of the cache that is nearest to the core.
 void Hierarchy::prefetch_behind(Request& request) {
     for (const Trigger& trigger : triggers_) {
         const Prefetcher::Reference reference{
@@ -399,7 +399,7 @@ void Hierarchy::operate(std::uint32_t number, const Reference& operation, std::u
         flush(request, operation.operation == LineOperation::kWriteBack);
 }
 
-// As prefetch(), into the first cache of that level or behind it.
+// Like prefetch(), into the first cache of that level or below it.
 void Hierarchy::prefetch_for_program(Request& request, std::uint32_t level) {
     std::uint32_t into = first_[true];
     if (into == kMemory) return;

@@ -1,6 +1,6 @@
-// The caches of a machine: what each reference does to them, behind FrontEnd.
+// The caches of a machine: processes the references that FrontEnd passes on.
 //
-// docs/reference/machine-file.md says the rules, in the order in which they apply. Not thread-safe.
+// docs/reference/machine-file.md has the rules, in the order in which they apply. Not thread-safe.
 #pragma once
 
 #include "plugins/machine/cache_array.h"
@@ -24,20 +24,20 @@ namespace machine {
 
 class Hierarchy {
   public:
-    // Both stay their owner's, and there. Throws std::bad_alloc, and std::runtime_error if a
-    // library of the user's own is unusable.
+    // Both arguments must live longer. Throws std::bad_alloc, and std::runtime_error if a library
+    // of the user is unusable.
     Hierarchy(const Machine& machine, const Columns& columns);
     Hierarchy(const Hierarchy&) = delete;
     Hierarchy& operator=(const Hierarchy&) = delete;
 
-    // A reference by a core, which is below Machine::cores, or any number if that is 0. `wishes`
-    // are those of the reference. Adds to `counts`, which has an element for each column, what
-    // happens; Ir, Dr and Dw are not counted.
+    // Processes a reference by a core, whose number is below Machine::cores, or any number if that
+    // is 0. `wishes` belong to the reference. Adds the events to `counts`, which has an element for
+    // each column, except Ir, Dr and Dw.
     void refer(std::uint32_t core, const Reference& reference, std::span<const Wish> wishes,
                std::uint64_t* counts);
-    // Whether a reference hits in the first cache and changes nothing that is counted now or later
-    // but what a hit changes there, which is then done: refer() need not be called. `counts` is
-    // called where prefetchers want something: it returns what refer() would be given.
+    // True if the reference hits in the first cache and has no other effect than a hit there, which
+    // is then applied: refer() need not be called. If prefetchers request lines, calls `counts`,
+    // which returns the argument of refer().
     template <typename Counts>
     bool refer_quickly(std::uint32_t core, const Reference& reference, std::span<const Wish> wishes,
                        const Counts& counts) {
@@ -70,22 +70,23 @@ class Hierarchy {
             prefetch_behind_hit(core, reference, line & kMostLine, wishes, counts);
         return true;
     }
-    // What is not a reference, of the same.
+    // Processes an operation on a line, with the same arguments.
     void operate(std::uint32_t core, const Reference& operation, std::uint64_t* counts);
-    // What the wishes of a reference bring that the caches need not see.
+    // Processes the wishes of a reference that the caches need not see.
     void grant(std::uint32_t core, const Reference& reference, std::span<const Wish> wishes,
                std::uint64_t* counts);
-    // Whether the core that referred last has lost a most recent line of a first cache since the
-    // last call, to a cache that includes it: FrontEnd does not know that.
+    // True if, since the last call, an inclusive cache has removed a most recent line from a first
+    // cache of the core that referred last. FrontEnd does not know this.
     bool has_lost_first() { return std::exchange(lost_first_, false); }
-    // Where FirstCaches simulates these, instead of refer() and grant(): all that one of them
-    // demands for a reference to a line. `again`: the reference is that of the call before.
+    // Takes the place of refer() and grant() if FirstCaches simulates the first caches: processes
+    // the demands of one of them for a reference to a line. `again`: the last call was for the same
+    // reference.
     void supply(std::uint32_t core, const Reference& reference, std::span<const Demand> demands,
                 bool again, std::uint64_t* counts);
-    // The first caches of fetches and of data that FirstCaches has simulated until now, if it gives
-    // any; they are the hierarchy's then.
+    // Takes over the first caches of fetches and of data that FirstCaches has simulated until now,
+    // if it passes any.
     void take(std::uint32_t core, std::unique_ptr<CacheInstance> (&given)[2]);
-    // The caches of a core are not needed any more, where each thread has its own.
+    // Frees the caches of a core, if each thread has its own core.
     void forget(std::uint32_t core);
 
   private:
@@ -93,17 +94,17 @@ class Hierarchy {
         std::vector<CacheInstance*> caches;  // by index in Machine::caches
         std::vector<std::unique_ptr<CacheInstance>> own;
     };
-    // What is asked of a cache again and again.
+    // Properties of a cache, stored for quick access.
     struct Rules {
         std::uint32_t next;   // the cache below, or kMemory
-        std::uint64_t stays;  // flags that a line has still when it comes from another cache
-        bool is_coherent;     // one of a core that holds data
+        std::uint64_t stays;  // flags that a line keeps when it comes from another cache
+        bool is_coherent;     // holds data and belongs to one core
         bool is_exclusive;
         bool writes_back;
-        bool allocates;    // for a write that misses
-        bool gives_clean;  // what it loses to the cache below
+        bool allocates;    // inserts lines for writes that miss
+        bool gives_clean;  // passes clean lines that it replaces to the cache below
     };
-    // One line of a reference, on its way.
+    // One line of a reference on its way through the caches.
     struct Request {
         Core& core;
         std::uint32_t number;  // of the core
@@ -113,20 +114,20 @@ class Hierarchy {
         std::uint64_t* counts;
         bool prefetch = false;
         bool is_coherent = false;  // the other cores have been asked
-        bool lost = false;         // to another core's write, before
+        bool lost = false;         // this core lost the line to another core's write
     };
     struct Trigger {
         std::uint32_t cache;
         bool hit, first;
     };
 
-    // Of the first cache of fetches or of data.
+    // Properties of the first cache of fetches or of data for refer_quickly().
     struct Quick {
         bool is_possible = false;
-        bool sees_hits = false;  // the policy: it must not be told twice of one
+        bool sees_hits = false;  // the policy must not see a hit twice
         bool writes_back = false;
-        bool asks = false;          // others, before it writes what is not modified
-        std::uint64_t written = 0;  // flags of what it has written
+        bool asks = false;          // must ask other cores before it writes an unmodified line
+        std::uint64_t written = 0;  // flags of a written line
         std::uint32_t cache = 0;
     };
 
@@ -139,24 +140,25 @@ class Hierarchy {
     void make_room_for(Request& request, std::uint32_t first, const Demand& demand);
     bool is_above(std::uint32_t upper, std::uint32_t lower) const;
 
-    // The line's flags where a hit changes nothing but the line's place, or null.
+    // References the line. Returns its flags if a hit changes only the order of replacement,
+    // otherwise null.
     static std::uint64_t* hits_quickly(CacheInstance& cache, std::uint64_t line,
                                        const Reference& reference) {
         std::uint64_t* const entry = cache.lines.touch(line & kMostLine, reference.pc);
         return entry && !(*entry & (kPrefetched | kWatched)) ? entry : nullptr;
     }
-    // The same, and nothing changes.
+    // The same, without changing anything.
     static std::uint64_t* finds_quickly(CacheInstance& cache, std::uint64_t line) {
         std::uint64_t* const entry = cache.lines.find(line & kMostLine);
         return entry && !(*entry & (kPrefetched | kWatched)) ? entry : nullptr;
     }
     void refer_to_line(Request& request);
-    // Makes the line available above the cache; returns the flags that stay with it if it comes out
-    // of an exclusive one, else 0.
+    // Makes the line available to the cache above. If it comes from an exclusive cache, returns the
+    // flags that it keeps, otherwise 0.
     std::uint64_t bring(Request& request, std::uint32_t cache);
     void write(Request& request, std::uint32_t cache);
     void put(Request& request, std::uint32_t cache, std::uint64_t flags);
-    // For what has been put into a cache of the core with that number.
+    // Handles the line that a cache of that core has replaced.
     void make_room(Request& request, std::uint32_t number, std::uint32_t cache,
                    CacheArray::Line gone);
     void back_invalidate(Request& request, std::uint32_t number, std::uint32_t cache,
@@ -165,7 +167,7 @@ class Hierarchy {
                    std::uint64_t flags);
     void observe(Request& request, std::uint32_t cache, std::uint64_t* entry);
     void prefetch_behind(Request& request);
-    // The prefetchers of the first cache, behind a hit.
+    // Calls the prefetchers of the first cache after a hit.
     template <typename Counts>
     void prefetch_behind_hit(std::uint32_t core, const Reference& reference, std::uint64_t line,
                              std::span<const Wish> wishes, const Counts& counts) {
@@ -181,18 +183,18 @@ class Hierarchy {
             if (!wanted_.all().empty()) prefetch_wanted(core, reference, line, counts());
         }
     }
-    // Asks the prefetcher with that index behind a reference; null: it is FrontEnd's. The answer is
-    // in wanted_.
+    // Calls the prefetcher with that index after a reference, or takes FrontEnd's wishes if it is
+    // null. The result is in wanted_.
     void want(Prefetcher* prefetcher, std::uint32_t number, const Prefetcher::Reference& reference,
               std::span<const Wish> wishes);
     void prefetch_wanted(std::uint32_t core, const Reference& reference, std::uint64_t line,
                          std::uint64_t* counts);
     void prefetch(Request& behind, std::uint32_t cache, std::uint64_t line);
     void prefetch_for_program(Request& request, std::uint32_t level);
-    // Of all cores; `stays`: it is only written back.
+    // Removes the line from the caches of all cores. `stays`: only writes it back.
     void flush(Request& request, bool stays);
 
-    // Of a core that refers to something.
+    // Call it for each core that refers to something.
     void enter(std::uint32_t core) {
         if (is_alone_ && core != only_) enter_new(core);
     }
@@ -208,14 +210,14 @@ class Hierarchy {
     void invalidate(Request& request, std::uint32_t core);
     void note_return(Request& request);
     std::uint64_t words(const Request& request) const;
-    // Whether one of a core's own caches, other than `left`, has the line.
+    // True if one of the core's own caches, except `left`, has the line.
     bool is_kept(std::uint32_t core, std::uint64_t line, std::uint32_t left = kMemory);
     bool may_prefetch(Request& request, std::uint32_t cache);
     bool may_hand_down(const Request& request, std::uint32_t from, std::uint32_t to,
                        std::uint64_t line);
     void drop_fetched(const Request& request);
 
-    // Adds what nobody can predict without a branch.
+    // Adds without a branch, because `happens` is unpredictable.
     static void count(std::uint64_t* counts, std::uint32_t column, bool happens = true) {
         if (column != Columns::kNone) counts[column] += happens;
     }
@@ -225,22 +227,22 @@ class Hierarchy {
     unsigned line_shift_;
     LineWords words_;
     bool coherent_;
-    // Only one core has referred to anything: what its own caches have, it has exclusive, or
-    // modified if one of the copies is kModified, and coherence_ and sharing_ are empty.
+    // Only one core has referred to anything. It has the lines in its own caches exclusive, or
+    // modified if one of the copies is kModified. coherence_ and sharing_ are empty.
     bool is_alone_;
     std::uint32_t only_ = Coherence::kNobody;
     std::vector<Rules> rules_;              // by cache
     std::uint32_t first_[2];                // cache of fetches and of data
-    std::vector<std::uint32_t> kept_in_;    // those that are coherent
-    std::vector<std::uint32_t> clustered_;  // those of clusters that hold data
+    std::vector<std::uint32_t> kept_in_;    // coherent caches of cores
+    std::vector<std::uint32_t> clustered_;  // clusters' caches that hold data
     Quick quick_[2];
     std::vector<std::unique_ptr<Core>> cores_;
     std::vector<std::vector<std::unique_ptr<CacheInstance>>>
-        shared_;  // by cache: by cluster, or one
+        shared_;  // by cache; then by cluster, or one element
     Coherence coherence_;
     Sharing sharing_;
     std::vector<Trigger> triggers_;
-    std::uint64_t missed_ = 0;  // by the reference: caches, as bits
+    std::uint64_t missed_ = 0;  // caches that the reference missed, as bits
     bool lost_first_ = false;
     Prefetcher::Lines wanted_;
 };

@@ -1,4 +1,4 @@
-// The part of hierarchy.h that keeps the cores' own caches, and the clusters', coherent.
+// The part of hierarchy.h that keeps the caches of cores and clusters coherent.
 #include "plugins/machine/hierarchy.h"
 
 #include <bit>
@@ -11,7 +11,8 @@ bool Hierarchy::is_kept(std::uint32_t core, std::uint64_t line, std::uint32_t le
     return false;
 }
 
-// The first core, or the second: what only the caches of the first say comes into the table.
+// For the first core, only remembers it. For the second core, enters the lines of the first core's
+// caches into the tables.
 void Hierarchy::enter_new(std::uint32_t core) {
     if (only_ == Coherence::kNobody) {
         only_ = core;
@@ -25,15 +26,15 @@ void Hierarchy::enter_new(std::uint32_t core) {
         });
 }
 
-// A core's own caches lose a copy of a line, which had those flags; `left`
-// has it no more, and is not asked.
+// A core's own caches lose a copy of a line with these flags. `left` has already lost it, and is
+// not asked.
 void Hierarchy::lose(std::uint32_t core, std::uint64_t line, std::uint64_t flags,
                      std::uint32_t left) {
     if (is_alone_) return leave_to_others(core, line, flags);
     if (!is_kept(core, line, left)) coherence_.drop(core, line);
 }
 
-// Of a copy of the only core: that it has written the line is known by one of them.
+// With a single core, one of its copies must remember that it has written the line.
 void Hierarchy::leave_to_others(std::uint32_t core, std::uint64_t line, std::uint64_t flags) {
     if (!(flags & kModified)) return;
     for (const std::uint32_t cache : kept_in_)
@@ -41,7 +42,7 @@ void Hierarchy::leave_to_others(std::uint32_t core, std::uint64_t line, std::uin
             *entry |= kModified;
 }
 
-// Calls `visit(cache, cluster, entry)` for what other clusters' caches have of the line.
+// Calls `visit(cache, cluster, entry)` for the line's entries in other clusters' caches.
 template <typename Visit>
 void Hierarchy::each_copy_of_clusters(const Request& request, const Visit& visit) {
     if (machine_.clusters == 1) return;
@@ -65,7 +66,7 @@ void Hierarchy::ask_to_read(Request& request) {
         supplied = true;
         release(request, read.supplier, read.cleans);
     }
-    // Behind the cores, which may have written something back to these.
+    // After the cores, which may have written data back to these caches.
     each_copy_of_clusters(
         request, [&](std::uint32_t cache, std::uint32_t cluster, std::uint64_t* entry) {
             if (!(*entry & kDirty)) return;
@@ -78,7 +79,7 @@ void Hierarchy::ask_to_read(Request& request) {
     note_return(request);
 }
 
-// The core has not got the line for itself any more; `cleans`: it writes it back.
+// The core no longer has the line exclusively. `cleans`: it writes the line back.
 void Hierarchy::release(Request& request, std::uint32_t core, bool cleans) {
     std::uint64_t flags = 0;
     for (const std::uint32_t cache : kept_in_)
@@ -146,7 +147,7 @@ std::uint64_t Hierarchy::words(const Request& request) const {
     return words_.of(0, first + bytes - machine_.line);
 }
 
-// The core gets a line, which it may have lost to another one's write.
+// The core gets a line that it may have lost to another core's write.
 void Hierarchy::note_return(Request& request) {
     const auto is_true = sharing_.found_again(request.number, request.line, words(request));
     if (!is_true) return;
@@ -154,8 +155,8 @@ void Hierarchy::note_return(Request& request) {
     count(request.counts, *is_true ? columns_.true_sharing : columns_.false_sharing);
 }
 
-// Nothing is taken from another core, or from what is dirty in another cluster, for a prefetch. If
-// it comes into a cache of the core's own that holds data, the core has the line from now on.
+// A prefetch takes nothing from another core, or from a dirty line in another cluster. If the line
+// goes to a data cache of the core's own, the core has it from now on.
 bool Hierarchy::may_prefetch(Request& request, std::uint32_t cache) {
     if (is_alone_)
         return machine_.caches[cache].of == Of::kCore || !is_kept(request.number, request.line);
@@ -181,8 +182,8 @@ bool Hierarchy::may_prefetch(Request& request, std::uint32_t cache) {
     return true;
 }
 
-// A line that a cache of instructions loses, which nobody has kept coherent, comes into an
-// exclusive one of the core's own that holds data, too, as if it were prefetched.
+// A line that leaves an instruction cache was not kept coherent. If it goes to an exclusive cache
+// of the core that also holds data, the rules of a prefetch apply.
 bool Hierarchy::may_hand_down(const Request& request, std::uint32_t from, std::uint32_t to,
                               std::uint64_t line) {
     if (!rules_[to].is_coherent || rules_[from].is_coherent) return true;
@@ -191,8 +192,8 @@ bool Hierarchy::may_hand_down(const Request& request, std::uint32_t from, std::u
     return may_prefetch(given, to);
 }
 
-// What a fetch has taken out of an exclusive cache of the core, or led past it, is in a cache of
-// instructions alone.
+// If a fetch took the line out of an exclusive cache of the core, or past it, only an instruction
+// cache has it now.
 void Hierarchy::drop_fetched(const Request& request) {
     if (coherent_ && !is_alone_ && request.reference.kind == Kind::kFetch &&
         first_[0] != first_[1] && !is_kept(request.number, request.line))

@@ -1,5 +1,5 @@
-// A machine to be simulated: cores, caches, translation buffers and what keeps them coherent, as a
-// machine file describes them. docs/reference/machine-file.md says what each means.
+// A simulated machine as a machine file describes it: cores, caches, translation buffers and
+// coherence. docs/reference/machine-file.md explains each value.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 
 namespace machine {
 
-// What a cache or translation buffer holds.
+// The content of a cache or translation buffer.
 enum class Holds { kInstructions, kData, kBoth };
 
-// Who shares an instance of it.
+// The cores that share an instance.
 enum class Of { kCore, kCluster, kMachine };
 
 enum class Inclusion { kNone, kInclusive, kExclusive };
@@ -21,17 +21,17 @@ enum class Inclusion { kNone, kInclusive, kExclusive };
 enum class Hash { kModulus, kXor };
 
 struct Replacement {
-    // lru, fifo, random, lfu, plru, bit-plru, srrip, brrip, drrip, ship; or the path of a library
+    // lru, fifo, random, lfu, plru, bit-plru, srrip, brrip, drrip, ship, or the path of a library
     // (assay/cache_policy.h).
     std::string policy = "lru";
     std::uint64_t seed = 1;
 };
 
 struct Prefetch {
-    // next-line, stride, stream, best-offset; or the path of a library.
+    // next-line, stride, stream, best-offset, or the path of a library.
     std::string kind;
-    std::uint32_t degree = 1;    // lines that one reference asks for
-    std::uint32_t distance = 1;  // how far ahead the first of them is
+    std::uint32_t degree = 1;    // lines requested after one reference
+    std::uint32_t distance = 1;  // distance of the first requested line
 };
 
 struct Cache {
@@ -48,8 +48,8 @@ struct Cache {
     bool write_allocate = true;
     Replacement replacement;
     std::vector<Prefetch> prefetch;
-    std::uint32_t late = 0;  // instructions of a core; 0: not told
-    bool classify = false;   // tells cold, capacity, conflict and coherence misses apart
+    std::uint32_t late = 0;  // instructions of a core; 0: late prefetches are not counted
+    bool classify = false;   // counts cold, capacity, conflict and coherence misses separately
     std::uint32_t latency = 0;
 
     std::uint64_t sets(std::uint32_t line) const { return size / line / ways; }
@@ -61,7 +61,7 @@ struct Tlb {
     Holds holds = Holds::kBoth;
     std::uint32_t entries = 0;
     std::uint32_t ways = 0;            // `entries` if it is fully associative
-    std::vector<std::uint64_t> pages;  // bytes of those that it holds; none: all
+    std::vector<std::uint64_t> pages;  // sizes of the pages that it holds, in bytes; empty: all
     Replacement replacement;
     std::uint32_t latency = 0;
 
@@ -71,7 +71,8 @@ struct Tlb {
     }
 };
 
-// Which memory has transparent huge pages, as /sys/kernel/mm/transparent_hugepage/enabled says it.
+// The memory that has transparent huge pages, in the words of
+// /sys/kernel/mm/transparent_hugepage/enabled.
 enum class Transparent { kAlways, kMadvise, kNever };
 
 enum class Protocol { kNone, kMesi, kMoesi };
@@ -85,25 +86,25 @@ struct Machine {
     std::uint32_t cores = 0;  // 0: one for each thread
     std::uint32_t clusters = 1;
     Placement placement = Placement::kAsTheyCome;
-    std::vector<std::uint32_t> core_of_thread;  // kList: by thread, from the beginning again
+    std::vector<std::uint32_t> core_of_thread;  // for kList: by thread, repeated from the start
     std::uint32_t line = 64;                    // bytes
-    std::uint64_t page = 4096;                  // bytes; 0: as the program's mappings have them
-    Transparent transparent = Transparent::kMadvise;  // where `page` is 0
+    std::uint64_t page = 4096;                  // bytes; 0: from the program's mappings
+    Transparent transparent = Transparent::kMadvise;  // for `page` 0
     Protocol protocol = Protocol::kNone;
-    bool directory = false;  // else a request goes to all other cores
-    bool sharing = true;     // with a protocol, tells true and false sharing
+    bool directory = false;  // without it, a request goes to all other cores
+    bool sharing = true;     // with a protocol: counts true and false sharing
     std::uint32_t memory_latency = 0;
     std::uint32_t walk_latency = 0;
-    std::vector<Cache> caches;  // by level, those of instructions first
-    std::vector<Tlb> tlbs;      // likewise
+    std::vector<Cache> caches;  // by level, instruction caches first
+    std::vector<Tlb> tlbs;      // by level, instruction buffers first
 
     std::uint32_t cores_of_cluster() const { return cores / clusters; }
     std::uint32_t cluster_of(std::uint32_t core) const {
         return cores == 0 ? 0 : core / cores_of_cluster();
     }
-    // Whether it matters which words of a line are written.
+    // True if the written words of a line matter.
     bool tells_sharing() const { return protocol != Protocol::kNone && cores > 1 && sharing; }
-    // Whether it matters how many instructions a core has executed.
+    // True if the number of instructions that a core has executed matters.
     bool tells_late() const {
         return std::any_of(caches.begin(), caches.end(), [](const Cache& cache) {
             return cache.late != 0 && !cache.prefetch.empty();

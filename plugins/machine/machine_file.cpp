@@ -52,7 +52,7 @@ class Reader {
     std::uint64_t size(const YAML::Node& node, const std::string& key) const;
     std::uint32_t number(const YAML::Node& node, const std::string& key, std::uint32_t least,
                          std::uint32_t most) const;
-    // One of the words; its index becomes the value.
+    // Accepts one of the words. Its index becomes the value.
     template <typename Value>
     void choose(const YAML::Node& node, const std::string& key,
                 const std::vector<std::string>& words, Value& value) const;
@@ -68,7 +68,7 @@ class Reader {
     Replacement replacement(const YAML::Node& node) const;
     std::vector<Prefetch> prefetchers(const YAML::Node& node) const;
     Prefetch prefetcher(const YAML::Node& node) const;
-    // Of a file in the machine file's folder, unless it is somewhere else.
+    // The path of a library. A relative path starts at the machine file's folder.
     std::string library(const std::string& path) const;
 
     std::string name_;
@@ -87,7 +87,7 @@ const std::vector<std::string> kHolds = {"instructions", "data", "both"};
 void Reader::unknown(const YAML::Node& key, const std::vector<std::string>& known) const {
     const std::string near = assay::similar_word(key.Scalar(), known);
     fail(key, "unknown key " + in_quotes(key.Scalar()) +
-                  (near.empty() ? "; known are " + one_of(known) : "; did you mean " + near + "?"));
+                  (near.empty() ? "; use " + one_of(known) : "; did you mean " + near + "?"));
 }
 
 std::string Reader::text(const YAML::Node& node, const std::string& key) const {
@@ -99,7 +99,7 @@ std::uint64_t Reader::size(const YAML::Node& node, const std::string& key) const
     std::uint64_t found = 0;
     const std::string value = text(node, key);
     if (!cache::parse_size(value, found))
-        fail(node, key + ": " + in_quotes(value) + " is no size; write bytes, or as 32K or 8M");
+        fail(node, key + ": " + in_quotes(value) + " is not a size; write bytes, 32K or 8M");
     return found;
 }
 
@@ -365,7 +365,7 @@ Machine Reader::machine(const YAML::Node& root) {
     return found;
 }
 
-// Opening a FIFO would block until somebody writes to it.
+// Opening a FIFO would block until another process writes to it.
 std::string contents(const std::string& path) {
     std::error_code error;
     const std::filesystem::file_status status = std::filesystem::status(path, error);
@@ -399,7 +399,7 @@ Machine read_machine(const std::string& file_or_name) {
     const std::string near = assay::similar_word(file_or_name, names);
     throw std::runtime_error(
         "no machine is named " + in_quotes(file_or_name) +
-        (near.empty() ? "; there are " + one_of(names) : "; did you mean " + near + "?") +
+        (near.empty() ? "; the machines are " + one_of(names) : "; did you mean " + near + "?") +
         " (a file needs a / or the ending .yaml)");
 }
 

@@ -1,4 +1,4 @@
-// Machine files: YAML, as docs/reference/machine-file.md describes it.
+// Reads machine files: YAML, described in docs/reference/machine-file.md.
 #pragma once
 
 #include "plugins/machine/machine.h"
@@ -9,19 +9,20 @@
 
 namespace machine {
 
-// Reads the file, or the machine that comes with assay, of that name. What has a / or ends in
-// .yaml or .yml is a file. Throws std::runtime_error that names file and line.
+// Reads a file, or the built-in machine of that name. A name with a / or with the ending .yaml or
+// .yml is a file. Throws std::runtime_error with file and line.
 Machine read_machine(const std::string& file_or_name);
-// The same of a text; `name` is what errors call it, and own libraries lie beside it.
+// Reads a machine from a text. `name` stands for the file in messages, and libraries are searched
+// beside it.
 Machine parse_machine(const std::string& text, const std::string& name);
 
-// Of those that come with assay.
+// The names of the built-in machines.
 std::vector<std::string> machine_names();
 
 struct ShippedMachine {
     std::string_view name, text;
 };
-// Defined by what embed.py makes of machines/*.yaml.
+// embed.py makes the definition from machines/*.yaml.
 extern const std::vector<ShippedMachine> kShippedMachines;
 
 }  // namespace machine

@@ -1,5 +1,5 @@
-// Why a cache misses a line: compulsory, capacity and conflict misses (Hill, "Aspects of cache
-// memory and instruction buffer performance", 1987).
+// Classifies misses: compulsory, capacity and conflict misses (Hill, "Aspects of cache memory and
+// instruction buffer performance", 1987).
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,9 @@
 
 namespace machine {
 
-// A hash table by number of a line, for what the simulation looks up again and again.
-
-// Open addressing with linear probing; what is removed leaves no mark behind (Knuth, The Art of
-// Computer Programming, volume 3, section 6.4, algorithm R). Lines are below 2^64 - 1. Pointers
-// are valid until the next call that is not const.
+// A hash table by line number, with open addressing and linear probing. Removed elements leave no
+// marker (Knuth, The Art of Computer Programming, volume 3, section 6.4, algorithm R). Lines are
+// below 2^64 - 1. Pointers are valid until the next call of a function that is not const.
 template <typename T>
 class LineMap {
   public:
@@ -23,7 +21,7 @@ class LineMap {
         const std::size_t at = place(line);
         return slots_[at].key == 0 ? nullptr : &slots_[at].value;
     }
-    // What is there, or a new T{}.
+    // The value of the line, or a new T{}.
     T& operator[](std::uint64_t line) {
         if ((size_ + 1) * 4 > slots_.size() * 3) grow();
         Slot& slot = slots_[place(line)];
@@ -39,7 +37,7 @@ class LineMap {
         --size_;
         for (std::size_t at = next(hole); slots_[at].key != 0; at = next(at)) {
             const std::size_t home = hash(slots_[at].key - 1);
-            // Whether the hole lies on the way from its home to where it is.
+            // True if the hole is on the way from the element's home slot to the element.
             if (((at - home) & mask()) < ((at - hole) & mask())) continue;
             slots_[hole] = std::move(slots_[at]);
             hole = at;
@@ -78,12 +76,13 @@ class LineMap {
 
 enum class MissKind { kCold, kCapacity, kConflict };
 
-// Follows one instance of a cache beside a fully associative one of as many lines, with LRU.
+// Follows one instance of a cache, beside a fully associative LRU cache of the same number of
+// lines.
 class MissKinds {
   public:
     explicit MissKinds(std::uint64_t lines) : nodes_(lines) {}
 
-    // A reference to the line; returns what a miss of it is.
+    // Takes a reference to the line. Returns the kind that a miss of it has.
     MissKind refer(std::uint64_t line);
 
   private:
@@ -96,7 +95,7 @@ class MissKinds {
     void unlink(std::uint32_t node);
     void make_newest(std::uint32_t node);
 
-    LineMap<std::uint32_t> node_of_;  // of each line that was ever referred to; kGone: in none
+    LineMap<std::uint32_t> node_of_;  // of each line referenced so far; kGone: no node
     std::vector<Node> nodes_;
     std::uint32_t used_ = 0;
     std::uint32_t newest_ = kNone, oldest_ = kNone;

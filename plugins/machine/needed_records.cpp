@@ -18,9 +18,9 @@ bool has_inclusive(const Machine& machine) {
                        [](const Cache& cache) { return cache.inclusion == Inclusion::kInclusive; });
 }
 
-// Whether the line of a first cache that was referred to last, and by nobody else since, stays
-// there, and a second reference to it changes nothing there. A line that is prefetched comes behind
-// the most recent one in a cache of LRU with more than one way; elsewhere it can replace it.
+// True if a second reference to the most recent line of a first cache changes nothing there, if no
+// other reference came between. In an LRU cache with more than one way, a prefetched line comes
+// second to the most recent one. In other caches it can replace the most recent line.
 bool forgets_repetition_of_last(const Cache& cache) {
     return forgets_repetition(cache.replacement) &&
            std::all_of(cache.prefetch.begin(), cache.prefetch.end(), [&](const Prefetch& prefetch) {
@@ -28,7 +28,7 @@ bool forgets_repetition_of_last(const Cache& cache) {
            });
 }
 
-// The same of the most recent line of each set.
+// The same for the most recent line of each set: the number of sets.
 std::uint32_t sets_of_recent(const Machine& machine, const Cache& cache) {
     constexpr std::uint64_t kMost = 1 << 16;
     const std::uint64_t sets = cache.sets(machine.line);
@@ -47,7 +47,7 @@ std::uint32_t needed_fetches(const Machine& machine) {
     return machine.tlbs.empty() && cache.prefetch.empty() ? sets_of_recent(machine, cache) : 1;
 }
 
-// With one set, hardly anything would be left out.
+// With one set, a filter would omit almost nothing.
 std::uint32_t needed_data(const Machine& machine) {
     const std::uint32_t first = first_cache(machine, Holds::kData);
     if (first == kMemory || has_inclusive(machine) || machine.tells_sharing() ||
@@ -57,7 +57,8 @@ std::uint32_t needed_data(const Machine& machine) {
     if (cache.holds != Holds::kData || !forgets_repetition_of_last(cache) ||
         !cache.write_allocate || !cache.write_back)
         return 0;
-    // What the program prefetches comes behind the most recent line, as what the cache does.
+    // A line that the program prefetches comes second to the most recent one, like a line that the
+    // cache prefetches.
     if (cache.replacement.policy != "lru" || cache.ways == 1) return 0;
     const std::uint64_t sets = cache.sets(machine.line);
     const std::uint32_t recent = sets_of_recent(machine, cache);

@@ -52,7 +52,7 @@ void MappedMemory::change(std::uint32_t thread, std::uint64_t start, std::uint64
             hear(view, change, grows);
 }
 
-// What is of the same memory and came before comes first.
+// Earlier changes to the same memory take effect first.
 void MappedMemory::hear(View& view, const Change& change, bool grows) {
     if (!grows) return view.unseen.push_back(change);
     std::erase_if(view.unseen, [&](const Change& before) {

@@ -1,4 +1,4 @@
-// How large the page of each address is, where a machine takes pages from the program's mappings.
+// The sizes of pages by address, for machines whose pages come from the program's mappings.
 #pragma once
 
 #include "plugins/machine/cache_array.h"
@@ -13,15 +13,13 @@
 
 namespace machine {
 
-// The pages that one translation buffer holds.
-
-// Pages are numbers of up to 56 bits.
+// The pages in one translation buffer. Page numbers have up to 56 bits.
 class PageBuffer {
   public:
     // Throws std::bad_alloc.
     explicit PageBuffer(const Tlb& tlb);
 
-    // Whether the page is there, which becomes a referenced one.
+    // References the page. Returns true if it is there.
     bool touch(std::uint64_t page) {
         Entry& found = entries_[found_[slot(page)]];
         if (found.page != page) [[unlikely]]
@@ -29,7 +27,7 @@ class PageBuffer {
         found.used = ++clock_;
         return true;
     }
-    // Puts a page in that is not there.
+    // Inserts a page that is not there.
     void insert(std::uint64_t page);
 
   private:
@@ -37,43 +35,43 @@ class PageBuffer {
 
     struct Entry {
         std::uint64_t page = ~std::uint64_t{0};
-        std::uint64_t used = 0;  // when it was last; 0: it is free
+        std::uint64_t used = 0;  // time of the last use; 0: free
     };
 
     static std::size_t slot(std::uint64_t page) { return (page ^ page >> 10) % kSlots; }
     bool search(std::uint64_t page);
 
-    // With LRU, of which an order of some hundred entries takes long to keep: times instead, and
-    // where a page was found last. Other policies have an array of lines.
+    // For LRU: the time of each entry's last use, because keeping an order of some hundred entries
+    // takes long. found_ has the entry where a page was found last. Other policies use other_.
     std::optional<CacheArray> other_;
     std::uint64_t sets_;
     std::uint32_t ways_;
     std::uint64_t clock_ = 0;
-    std::vector<Entry> entries_;  // set by set; with another policy one that is always free
+    std::vector<Entry> entries_;  // set by set; with another policy, one entry that is always free
     std::array<std::uint32_t, kSlots> found_{};
 };
 
-// What the program has of memory, as trace_capture_mappings tells it.
+// The kind of the program's memory, from trace_capture_mappings.
 enum class Memory {
     kOther,    // pages of 4K
-    kPrivate,  // can have transparent huge pages
-    kAdvised,  // the same, and the program asks for them
+    kPrivate,  // may have transparent huge pages
+    kAdvised,  // private memory for which the program asks for huge pages
     k2M,       // hugetlb pages
     k1G,
 };
 
 class PageSizes {
   public:
-    // Of pages, as indexes.
+    // The sizes of pages. Other functions return indexes of this array.
     static constexpr std::uint64_t kSizes[] = {std::uint64_t{4} << 10, std::uint64_t{2} << 20,
                                                std::uint64_t{1} << 30};
 
     explicit PageSizes(Transparent transparent) : transparent_(transparent) {}
 
-    // What lies from `start` on is that from now on. No page of what is there is divided.
+    // Changes the kind of the memory from `start` on. Must not divide a large page.
     void set(std::uint64_t start, std::uint64_t bytes, Memory memory);
     bool is_large(Memory memory) const { return size_of(memory) != 0; }
-    // In kSizes.
+    // The index in kSizes of the page at the address.
     std::uint32_t at(std::uint64_t address) {
         if (address - span_.start >= span_.bytes) span_ = span_of(address);
         return span_.size;
@@ -93,29 +91,29 @@ class PageSizes {
     Span span_of(std::uint64_t address) const;
 
     Transparent transparent_;
-    std::map<std::uint64_t, Large> large_;  // by where they start: all other pages have 4K
-    Span span_{0, 0, 0};                    // of the last address
+    std::map<std::uint64_t, Large> large_;  // by start; all other pages have 4K
+    Span span_{0, 0, 0};                    // span of the last address
 };
 
-// The sizes of pages as each thread of the program knows them.
+// The sizes of pages in the view of each thread of the program.
 //
-// What a thread does to memory holds for itself at once. For the others, pages that become larger
-// do so as soon as that is heard: nobody refers to what is mapped before. Pages that become
-// smaller, since memory is given back, do so once the thread has seen it: its references from
-// before that may arrive later.
+// A thread's own changes apply to it at once. For other threads, pages that become larger do so
+// when the change arrives, because no thread references memory before it is mapped. Pages that
+// become smaller, because memory is freed, do so when the thread has seen the change: its earlier
+// references may arrive later.
 
 class MappedMemory {
   public:
     explicit MappedMemory(Transparent transparent) : newest_(transparent) {}
 
-    // The thread's own. Stays there until end().
+    // The thread's view. Valid until end().
     PageSizes& of(std::uint32_t thread) { return view(thread).sizes; }
     // A thread creates another one.
     void create(std::uint32_t creator, std::uint32_t thread);
     void end(std::uint32_t thread) { views_.erase(thread); }
-    // A thread has changed what memory is.
+    // A thread has changed the kind of memory.
     void change(std::uint32_t thread, std::uint64_t start, std::uint64_t bytes, Memory memory);
-    // A thread knows so many changes, in their order.
+    // The thread has seen this many changes, counted from the start.
     void see(std::uint32_t thread, std::uint64_t changes);
 
   private:
@@ -125,7 +123,7 @@ class MappedMemory {
     };
     struct View {
         PageSizes sizes;
-        std::deque<Change> unseen;  // that make pages smaller
+        std::deque<Change> unseen;  // changes that make pages smaller
     };
 
     View& view(std::uint32_t thread) {

@@ -1,4 +1,4 @@
-// A part of the program's references, behind FrontEnd: what its steps do to the caches.
+// Applies the steps of a part of the program's references, which come from FrontEnd, to the caches.
 #pragma once
 
 #include "plugins/machine/hierarchy.h"
@@ -14,7 +14,7 @@ namespace machine {
 // A Part has, by record:
 //     std::size_t size() const;                  // records
 //     bool is_reference(std::size_t) const;
-//     Reference reference(std::size_t) const;    // that record
+//     Reference reference(std::size_t) const;    // of the record
 //     std::uint64_t* counts(std::size_t) const;  // an element for each column
 template <typename Part>
 class PartRun {
@@ -40,14 +40,15 @@ class PartRun {
     }
 
   private:
-    // Where most recent lines may be gone: what FrontEnd has left out counts.
+    // Processes all references from here on, because most recent lines may have been removed that
+    // FrontEnd relied on.
     void run_all_from(std::size_t record) {
         for (; record < part_.size(); ++record)
             if (part_.is_reference(record)) refer(record);
     }
 
-    // Grants the wishes of earlier records, which the caches need not see. Whether that is so:
-    // else all is done.
+    // Grants the wishes of earlier records that the caches need not see. Returns false if a most
+    // recent line was removed, after processing everything.
     bool grant_before(std::size_t record) {
         while (!wishes_.empty() && wishes_[0].record < record) {
             const std::size_t by = wishes_[0].record;
@@ -69,7 +70,7 @@ class PartRun {
             hierarchy_.refer(core_, reference, wishes, counts());
     }
 
-    // Those of the record, which are done with.
+    // Removes the wishes of the record and returns them.
     std::span<const Wish> next_wishes(std::size_t record) {
         std::size_t many = 0;
         while (many < wishes_.size() && wishes_[many].record == record) ++many;
@@ -82,10 +83,10 @@ class PartRun {
     const std::uint32_t core_;
     const Part& part_;
     std::span<const std::uint64_t> needed_;
-    std::span<const Wish> wishes_;  // that are left
+    std::span<const Wish> wishes_;  // remaining wishes
 };
 
-// What first caches demand that FirstCaches has simulated.
+// Processes the demands of first caches that FirstCaches has simulated.
 template <typename Part>
 void supply_demands(Hierarchy& hierarchy, std::uint32_t core, const Steps& steps,
                     const Part& part) {
@@ -102,7 +103,7 @@ void supply_demands(Hierarchy& hierarchy, std::uint32_t core, const Steps& steps
     }
 }
 
-// What the steps of a part of the core do to the caches.
+// Applies the steps of a part of the core to the caches.
 template <typename Part>
 void run_part(Hierarchy& hierarchy, std::uint32_t core, const Steps& steps, const Part& part) {
     for (const Steps::Count& count : steps.counts) ++part.counts(count.record)[count.column];

@@ -19,13 +19,13 @@ namespace {
     throw std::runtime_error(path + ": " + why);
 }
 
-// The library stays loaded: its objects live as long as the run.
+// The library stays loaded, because its objects live as long as the run.
 template <typename Table>
 const Table& table_of(const std::string& path, const char* symbol) {
     std::error_code error;
     const std::filesystem::file_status status = std::filesystem::status(path, error);
     if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-        unusable(path, "it is not a regular file");  // to open a FIFO would block
+        unusable(path, "it is not a regular file");  // opening a FIFO would block
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         std::string reason = dlerror();

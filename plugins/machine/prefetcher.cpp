@@ -13,8 +13,8 @@ bool is_trigger(const Prefetcher::Reference& reference) {
     return !reference.hit || reference.first;
 }
 
-// Tagged: behind a miss and behind the first reference to what was prefetched (Smith, "Cache
-// memories", ACM Computing Surveys 14, 1982).
+// Tagged prefetching: after a miss, and after the first reference to a prefetched line (Smith,
+// "Cache memories", ACM Computing Surveys 14, 1982).
 class NextLine final : public Prefetcher {
   public:
     explicit NextLine(const Prefetch& prefetch)
@@ -44,7 +44,7 @@ class Stride final : public Prefetcher {
     StrideTable table_;
 };
 
-// Sixteen streams of neighbouring lines, upwards or downwards, of which the third confirms the
+// Sixteen streams of neighbouring lines, upwards or downwards. The third line confirms the
 // direction (as in Tendler, Dodson, Fields, Le and Sinharoy, "POWER4 system microarchitecture", IBM
 // Journal of Research and Development 46, 2002).
 class Stream final : public Prefetcher {
@@ -77,7 +77,7 @@ class Stream final : public Prefetcher {
     static constexpr std::size_t kStreams = 16;
     struct Entry {
         std::uint64_t last;
-        std::int64_t step;  // 0: not known yet
+        std::int64_t step;  // 0: unknown
         std::uint64_t confirmed;
     };
     static bool continues(const Entry& entry, std::uint64_t line) {
@@ -86,11 +86,11 @@ class Stream final : public Prefetcher {
     }
 
     std::uint32_t degree_, distance_;
-    std::vector<Entry> streams_;  // the one that was continued last is the first
+    std::vector<Entry> streams_;  // the most recently continued stream first
 };
 
-// Michaud, "Best-offset hardware prefetching", HPCA 2016, with the paper's parameters; a prefetched
-// line counts as arrived at once, and addresses are virtual ones, so that pages end nothing.
+// Michaud, "Best-offset hardware prefetching", HPCA 2016, with the paper's parameters. Prefetched
+// lines arrive at once. Addresses are virtual, so prefetches may cross pages.
 class BestOffset final : public Prefetcher {
   public:
     explicit BestOffset(const Prefetch& prefetch) : degree_(prefetch.degree), recent_(256) {
@@ -114,7 +114,8 @@ class BestOffset final : public Prefetcher {
   private:
     static constexpr std::uint32_t kMostScore = 31, kMostRounds = 100, kBadScore = 1;
 
-    // The paper notes Y - D when line Y, prefetched with offset D, arrives: the line that asked.
+    // When line Y arrives, prefetched with offset D, the paper notes line Y - D, which caused the
+    // prefetch.
     void note(std::uint64_t line) { slot(line) = line + 1; }
     std::uint64_t& slot(std::uint64_t line) { return recent_[(line ^ line >> 8) % recent_.size()]; }
 
@@ -134,10 +135,10 @@ class BestOffset final : public Prefetcher {
 
     std::uint32_t degree_;
     std::vector<std::uint32_t> offsets_, scores_;
-    std::vector<std::uint64_t> recent_;  // numbers of lines, plus 1
+    std::vector<std::uint64_t> recent_;  // line numbers plus 1
     std::size_t tested_ = 0;
     std::uint32_t round_ = 0;
-    std::uint32_t best_ = 1;  // 0: nothing is prefetched
+    std::uint32_t best_ = 1;  // 0: no prefetching
 };
 
 constexpr std::array kKindNames = {"next-line", "stride", "stream", "best-offset"};

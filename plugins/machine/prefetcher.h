@@ -1,4 +1,4 @@
-// What a cache's prefetchers ask for.
+// Prefetchers of caches.
 #pragma once
 
 #include "plugins/machine/machine.h"
@@ -13,21 +13,22 @@
 
 namespace machine {
 
-// Which lines a stride prefetcher asks for: a reference prediction table of 256 instructions (Chen
-// and Baer, "Effective hardware-based data prefetching for high-performance processors", IEEE
-// Transactions on Computers 44, 1995), with a counter of confidence in place of their four states.
+// A stride prefetcher: a reference prediction table of 256 instructions (Chen and Baer, "Effective
+// hardware-based data prefetching for high-performance processors", IEEE Transactions on Computers
+// 44, 1995), with a confidence counter in place of the paper's four states.
 //
-// It depends on nothing but the references that come to the cache.
+// Its requests depend only on the references that come to the cache.
 
 class StrideTable {
   public:
     StrideTable(std::uint32_t degree, std::uint32_t distance, unsigned line_shift)
         : degree_(degree), distance_(distance), line_shift_(line_shift) {}
 
-    // Calls `want(line)` for each line that is asked for.
+    // Calls `want(line)` for each requested line.
     template <typename Want>
     void reference(std::uint64_t pc, std::uint64_t address, const Want& want) {
-        // Without branches: nobody can predict which instruction an entry is of, nor strides.
+        // Uses no branches, because neither the instruction of an entry nor strides are
+        // predictable.
         Entry& entry = table_[(pc ^ pc >> 8) % kEntries];
         const bool known = entry.pc == pc;
         const std::uint64_t stride = known ? address - entry.last : 0;
@@ -68,10 +69,10 @@ class Prefetcher {
         std::uint64_t address;
         std::uint64_t pc;
         bool hit;
-        bool first;  // since the line was prefetched
+        bool first;  // first reference since the line was prefetched
     };
 
-    // What is asked for; more than kMostLines are forgotten.
+    // The requested lines. Lines beyond kMostLines are dropped.
     class Lines {
       public:
         void add(std::uint64_t line) {
@@ -95,13 +96,14 @@ class Prefetcher {
 
 bool is_prefetcher(const std::string& kind);
 std::vector<std::string> prefetcher_names();
-// Whether it wants to know of hits too, and not only of misses and first references.
+// True if it needs all hits, and not only misses and first references to prefetched lines.
 bool sees_hits(const Prefetch& prefetch);
 
 // Throws std::runtime_error if the library that `prefetch` names is unusable.
 std::unique_ptr<Prefetcher> make_prefetcher(const Prefetch& prefetch, std::uint32_t line_bytes);
 
-// One of the user's own. Throws std::runtime_error, with the library's name, if it is unusable.
+// Loads a prefetcher of the user. Throws std::runtime_error with the library's name if it is
+// unusable.
 std::unique_ptr<Prefetcher> load_prefetcher(const Prefetch& prefetch, std::uint32_t line_bytes);
 
 }  // namespace machine

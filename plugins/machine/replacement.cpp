@@ -30,8 +30,8 @@ class Random final : public Policy {
     std::uint32_t ways_;
 };
 
-// The line that was referred to, or came, longest ago. A line that is prefetched comes behind the
-// one that was referred to last.
+// Replaces the line whose last reference, or arrival, was the longest ago. A prefetched line comes
+// second to the most recently referenced one.
 class Oldest final : public Policy {
   public:
     Oldest(std::uint64_t sets, std::uint32_t ways, bool by_arrival)
@@ -63,7 +63,7 @@ class Oldest final : public Policy {
     std::vector<std::uint64_t> times_;  // 0: free
 };
 
-// The least frequently used since it came in; of equals, that of the lowest way.
+// Replaces the line with the fewest uses since its arrival; among equals, the lowest way.
 class LeastFrequent final : public Policy {
   public:
     LeastFrequent(std::uint64_t sets, std::uint32_t ways) : ways_(ways), uses_(sets * ways) {}
@@ -85,10 +85,10 @@ class LeastFrequent final : public Policy {
     std::vector<std::uint32_t> uses_;
 };
 
-// A binary tree over the ways, whose nodes point to the half that was not referenced last
-// (Al-Zoubi, Milenkovic and Milenkovic, "Performance evaluation of cache replacement policies for
-// the SPEC CPU2000 benchmark suite", ACM Southeast Conference 2004). Node 1 is the root, node n has
-// the children 2n and 2n + 1; a bit that is set points to the second.
+// A binary tree over the ways. Each node points to the half that was not referenced last (Al-Zoubi,
+// Milenkovic and Milenkovic, "Performance evaluation of cache replacement policies for the SPEC
+// CPU2000 benchmark suite", ACM Southeast Conference 2004). Node 1 is the root, and node n has the
+// children 2n and 2n + 1. A set bit points to the second child.
 class TreePlru final : public Policy {
   public:
     TreePlru(std::uint64_t sets, std::uint32_t ways) : ways_(ways), trees_(sets) {}
@@ -114,8 +114,8 @@ class TreePlru final : public Policy {
     std::vector<std::uint64_t> trees_;
 };
 
-// A bit for each way, set when it is referenced; when all are set, the others are cleared (Malamy,
-// Patel and Hayes, US patent 5,353,425, 1994). The lowest way without it goes.
+// Each way has a bit that a reference sets. When all are set, the other ways' bits are cleared
+// (Malamy, Patel and Hayes, US patent 5,353,425, 1994). Replaces the lowest way with a clear bit.
 class BitPlru final : public Policy {
   public:
     BitPlru(std::uint64_t sets, std::uint32_t ways)
@@ -126,7 +126,7 @@ class BitPlru final : public Policy {
         used_[set] |= bit;
         if (used_[set] == all_) used_[set] = bit;
     }
-    // With one way, its bit is always set.
+    // A single way's bit is always set.
     std::uint32_t victim(std::uint64_t set, const Access&) override {
         const std::uint64_t unused = ~used_[set] & all_;
         return unused == 0 ? 0 : static_cast<std::uint32_t>(std::countr_zero(unused));
@@ -140,8 +140,8 @@ class BitPlru final : public Policy {
     std::vector<std::uint64_t> used_;
 };
 
-// Re-reference interval prediction with two bits, hit priority (Jaleel, Theobald, Steely and Emer,
-// "High performance cache replacement using re-reference interval prediction", ISCA 2010).
+// Re-reference interval prediction with two bits and hit priority (Jaleel, Theobald, Steely and
+// Emer, "High performance cache replacement using re-reference interval prediction", ISCA 2010).
 class Rrip : public Policy {
   public:
     Rrip(std::uint64_t sets, std::uint32_t ways) : ways_(ways), predicted_(sets * ways, kDistant) {}
@@ -164,7 +164,7 @@ class Rrip : public Policy {
     void predict(std::uint64_t set, std::uint32_t way, std::uint8_t interval) {
         predicted_[set * ways_ + way] = interval;
     }
-    // BRRIP: one line in 32 is expected back earlier. The paper draws them by lot.
+    // BRRIP: one line in 32 gets the earlier prediction. The paper chooses it at random.
     std::uint8_t bimodal() { return ++filled_ % 32 == 0 ? kLong : kDistant; }
 
     const std::uint32_t ways_;
@@ -190,8 +190,8 @@ class Brrip final : public Rrip {
     }
 };
 
-// Set dueling: the first and second of each 1/32 of the sets (of each two, if there are fewer than
-// 64) follow SRRIP and BRRIP, and where those miss less often the others follow.
+// Set dueling: in each 1/32 of the sets (in each two sets if there are fewer than 64), the first
+// set follows SRRIP and the second BRRIP. The other sets follow the policy with fewer misses.
 class Drrip final : public Rrip {
   public:
     Drrip(std::uint64_t sets, std::uint32_t ways)
@@ -212,8 +212,8 @@ class Drrip final : public Rrip {
 };
 
 // SHiP-PC (Wu, Jaleel, Hasenplaugh, Martonosi, Steely and Emer, "SHiP: signature-based hit
-// predictor for high performance caching", MICRO 2011): 14 bits of the pc index 3-bit counters of
-// whether lines that such an instruction brought in were hit again.
+// predictor for high performance caching", MICRO 2011). 14 bits of the pc select a 3-bit counter,
+// which tells whether lines that such instructions brought in were hit again.
 class Ship final : public Rrip {
   public:
     Ship(std::uint64_t sets, std::uint32_t ways)

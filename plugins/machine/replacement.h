@@ -1,4 +1,4 @@
-// Replacement policies that keep something for each line or set: which of a set's lines goes.
+// Replacement policies with a state for each line or set. They choose the line to replace.
 #pragma once
 
 #include "plugins/machine/machine.h"
@@ -11,8 +11,8 @@
 
 namespace machine {
 
-// The ways of a set of at most 16, in an order, as the digits of one number: nothing is moved in
-// memory, and there is no branch.
+// An order of the ways of a set, at most 16, as the digits of one number. Changes move no memory
+// and need no branch.
 
 class WayOrder {
   public:
@@ -22,9 +22,9 @@ class WayOrder {
         : digits_(ways == kMost ? kAll : kAll | ~std::uint64_t{0} << kBits * ways) {}
 
     std::uint32_t front() const { return digits_ & 0xF; }
-    // The second, where there are two.
+    // The second way, if there are two.
     std::uint32_t second() const { return digits_ >> kBits & 0xF; }
-    // The last of so many ways, which becomes the first.
+    // Moves the last of `ways` ways to the front and returns it.
     std::uint32_t take_last(std::uint32_t ways) {
         const unsigned last = kBits * (ways - 1);
         const std::uint64_t way = digits_ >> last & 0xF;
@@ -37,7 +37,7 @@ class WayOrder {
         const std::uint64_t before = digits_ & ((std::uint64_t{1} << shift) - 1);
         digits_ = (digits_ & ~std::uint64_t{0xF} << shift) | before << kBits | way;
     }
-    // Behind the last of so many ways.
+    // Moves the way behind the last of `ways` ways.
     void move_to_back(std::uint32_t way, std::uint32_t ways) {
         const unsigned shift = shift_of(way), last = kBits * (ways - 1);
         const std::uint64_t before = (std::uint64_t{1} << shift) - 1;
@@ -56,8 +56,8 @@ class WayOrder {
     static constexpr std::uint64_t kAll = 0xFEDCBA9876543210;
     static constexpr std::uint64_t kOnes = 0x1111111111111111;
 
-    // Of the digit: the lowest that is 0 when it is taken from all (Warren, Hacker's Delight,
-    // second edition, section 6-1).
+    // The position of the way's digit: the lowest digit that is 0 after subtracting the way from
+    // all (Warren, Hacker's Delight, second edition, section 6-1).
     unsigned shift_of(std::uint32_t way) const {
         const std::uint64_t left = digits_ ^ way * kOnes;
         return static_cast<unsigned>(std::countr_zero((left - kOnes) & ~left & 8 * kOnes)) &
@@ -71,7 +71,7 @@ class Policy {
   public:
     struct Access {
         std::uint64_t line = 0;
-        std::uint64_t pc = 0;  // of the instruction that refers to it, or on whose behalf it comes
+        std::uint64_t pc = 0;  // of the instruction that references the line or causes the prefetch
         bool prefetch = false;
     };
 
@@ -81,30 +81,30 @@ class Policy {
     Policy& operator=(const Policy&) = delete;
 
     virtual void hit(std::uint64_t set, std::uint32_t way, const Access& access) = 0;
-    // Asked only when all ways of the set are in use.
+    // Called only if all ways of the set are in use.
     virtual std::uint32_t victim(std::uint64_t set, const Access& access) = 0;
     virtual void fill(std::uint64_t set, std::uint32_t way, const Access& access) = 0;
     // The line has been replaced or invalidated.
     virtual void leave(std::uint64_t, std::uint32_t) {}
 };
 
-// Whether there is a policy of that name.
+// True if there is a built-in policy of that name.
 bool is_policy(const std::string& name);
 std::vector<std::string> policy_names();
-// A few words why the policy cannot have so many ways, or "".
+// Why the policy cannot have this number of ways, in a few words, or "".
 std::string complaint(const Replacement& replacement, std::uint32_t ways);
-// Whether a second reference to the line that the set was referred to last changes nothing.
+// True if repeating the most recent reference to a set leaves its state unchanged.
 bool forgets_repetition(const Replacement& replacement);
 
 // Throws std::runtime_error if the library that `replacement` names is unusable.
 std::unique_ptr<Policy> make_policy(const Replacement& replacement, std::uint64_t sets,
                                     std::uint32_t ways);
 
-// Policies and prefetchers of the user's own: libraries behind assay/cache_policy.h.
+// Policies and prefetchers of the user: libraries with the interface assay/cache_policy.h.
 
-// The libraries that the machine's caches and TLBs load, each once.
+// The libraries that the machine's caches and TLBs load, without repetitions.
 std::vector<std::string> libraries(const Machine& machine);
-// Throws std::runtime_error, with the library's name, if it is unusable.
+// Throws std::runtime_error with the library's name if it is unusable.
 std::unique_ptr<Policy> load_policy(const Replacement& replacement, std::uint64_t sets,
                                     std::uint32_t ways);
 

@@ -1,4 +1,4 @@
-// Which core a thread runs on.
+// Assigns threads to cores.
 #pragma once
 
 #include "plugins/machine/machine.h"
@@ -12,13 +12,12 @@ namespace machine {
 
 class ThreadPlacement {
   public:
-    // The machine stays its owner's, and there.
+    // The machine must live longer.
     explicit ThreadPlacement(const Machine& machine) : machine_(machine), living_(machine.cores) {}
 
-    // Threads are numbered from 0 in the order of their creation. One that is asked for the first
-    // time is placed.
+    // Threads are numbered from 0 in the order of their creation. The first call for a thread
+    // places it.
     std::uint32_t core_of(std::uint32_t thread);
-    // The thread has ended.
     void end(std::uint32_t thread);
 
   private:

@@ -13,8 +13,8 @@ bool serves(const Tlb& tlb, bool data) {
     return tlb.holds == Holds::kBoth || (tlb.holds == Holds::kData) == data;
 }
 
-// The largest size of at most `bytes` that a buffer holds: a page of more is several of these. 0 if
-// there is none.
+// The largest size up to `bytes` that a buffer holds; larger pages take several entries of this
+// size. 0 if there is no such size.
 std::uint64_t held_size(const Machine& machine, bool data, std::uint64_t bytes) {
     std::uint64_t largest = 0;
     for (const Tlb& tlb : machine.tlbs) {
@@ -29,7 +29,7 @@ std::uint64_t held_size(const Machine& machine, bool data, std::uint64_t bytes) 
 }  // namespace
 
 Translation::Translation(const Machine& machine) {
-    // Numbers of pages have at most 52 bits, and a buffer 2^20 sets at most; see CacheArray.
+    // Page numbers have at most 52 bits, and a buffer at most 2^20 sets; see CacheArray.
     constexpr std::uint64_t kStep = std::uint64_t{1} << 53;
     std::vector<std::uint64_t> sizes(std::begin(PageSizes::kSizes), std::end(PageSizes::kSizes));
     if (machine.page != 0) sizes = {machine.page};

@@ -1,4 +1,4 @@
-// Which translation buffers a page is looked up in, one after the other.
+// Translation buffers, and the order in which they are asked for a page.
 #pragma once
 
 #include "plugins/machine/machine.h"
@@ -15,24 +15,24 @@ class Translation {
     explicit Translation(const Machine& machine);
 
     struct Step {
-        std::uint32_t tlb;  // in Machine::tlbs
-        // That is added to the page's number there: pages of different sizes are different ones,
-        // and each is in the set of its number.
+        std::uint32_t tlb;  // index in Machine::tlbs
+        // Added to the page number in this buffer. It keeps pages of different sizes apart, and
+        // each in the set of its number.
         std::uint64_t key;
     };
     struct Way {
-        unsigned shift = 0;      // of the page, as buffers have it
-        std::vector<Step> tlbs;  // none if no buffer holds such pages
-        // Nobody comes to the first one but fetches, or data, as the first: it can be asked for
-        // many in advance.
+        unsigned shift = 0;      // of the page size in the buffers
+        std::vector<Step> tlbs;  // empty if no buffer holds such pages
+        // The first buffer gets only fetches, or only data, and only as the first buffer. It can be
+        // asked for many references in advance.
         bool first_is_apart = false;
     };
-    // Of fetches or of data, for a page whose size has that index in PageSizes; 0 where all pages
-    // have one.
+    // The way of fetches or data with a page size, an index in PageSizes. 0 if all pages have one
+    // size.
     const Way& way(bool data, std::uint32_t size) const { return ways_[data][size]; }
     bool translates(bool data) const;
-    // Whether first buffers are asked by fetches only or by data only, and never second: they can
-    // be asked for many references in advance.
+    // True if first buffers get only fetches or only data, and are never asked second. They can
+    // then be asked for many references in advance.
     bool first_are_apart() const;
 
   private:
@@ -41,26 +41,26 @@ class Translation {
     std::vector<Way> ways_[2];
 };
 
-// The translation buffers of all cores: docs/reference/machine-file.md says the rules. Not
+// The translation buffers of all cores: docs/reference/machine-file.md has the rules. Not
 // thread-safe.
 
-// Those of one core.
+// The translation buffers of one core.
 class CoreTranslation {
   public:
-    // The latter stays its owner's, and there. Throws std::bad_alloc.
+    // `translation` must live longer. Throws std::bad_alloc.
     CoreTranslation(const Machine& machine, const Translation& translation)
         : translation_(translation), buffers_(machine.tlbs.begin(), machine.tlbs.end()) {}
 
-    // Translates an address of a fetch or of data in its first buffer, if that can be asked for
-    // many in advance. Unless the page is there, translate_further() is to be called, in order.
+    // Asks the first buffer for the page, if that can be done in advance. If it returns true, call
+    // translate_further() in the order of references.
     bool misses_first(bool data, std::uint64_t address) {
         const Translation::Way& way = translation_.way(data, size_at(address));
         if (!way.first_is_apart) return !way.tlbs.empty();
         const Translation::Step& step = way.tlbs[0];
         return !refer(step, address >> way.shift);
     }
-    // Calls `missed(tlb)`, with an index in Machine::tlbs, for each buffer that has not got the
-    // page, and gets it, and `walk()` if none had.
+    // Calls `missed(tlb)`, with an index in Machine::tlbs, for each buffer that lacks the page,
+    // which then gets it. Calls `walk()` if no buffer had it.
     template <typename Missed, typename Walk>
     void translate_further(bool data, std::uint64_t address, const Missed& missed,
                            const Walk& walk) {
@@ -72,7 +72,7 @@ class CoreTranslation {
         }
         walk();
     }
-    // The sizes of pages from now on.
+    // Sets the sizes of pages from now on.
     void translate_by(PageSizes& sizes) { page_sizes_ = &sizes; }
 
   private:
@@ -93,22 +93,22 @@ class CoreTranslation {
 
 class TranslationBuffers {
   public:
-    // The machine stays its owner's, and there.
+    // The machine must live longer.
     explicit TranslationBuffers(const Machine& machine)
         : machine_(machine), translation_(machine) {}
     TranslationBuffers(const TranslationBuffers&) = delete;
     TranslationBuffers& operator=(const TranslationBuffers&) = delete;
 
-    // Whether a fetch, or a reference to data, can come to a buffer.
+    // True if fetches, or references to data, can come to a buffer.
     bool translates(bool data) const { return translation_.translates(data); }
-    // Stays there until forget(). Throws std::bad_alloc.
+    // Valid until forget(). Throws std::bad_alloc.
     CoreTranslation& of(std::uint32_t core) {
         return cores_.try_emplace(core, machine_, translation_).first->second;
     }
-    // Where each thread has a core of its own, which is not needed any more.
+    // Frees the buffers of a core, if each thread has its own core.
     void forget(std::uint32_t core) { cores_.erase(core); }
-    // Where Machine::page is 0: the pages of the core's references from now on, until the next call
-    // or forget(); pages of 4K before.
+    // For Machine::page 0: the pages for the core's references from now on, until the next call or
+    // forget(). Before the first call, pages have 4K.
     void translate_by(std::uint32_t core, PageSizes& sizes) {
         if (machine_.page == 0) of(core).translate_by(sizes);
     }

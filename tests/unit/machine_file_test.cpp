@@ -151,7 +151,7 @@ TEST_CASE("mistakes in a machine file are named with their lines") {
     says(refused("cores: [1]\n" + fine), 1, "cores needs one plain value");
     says(refused("line: 48\n" + fine), 1, "line: use a power of two from 16 to 4096");
     says(refused("page: 2K\n" + fine), 1, "page: use a power of two from 4K to 1G");
-    says(refused("page: much\n" + fine), 1, "page: \"much\" is no size");
+    says(refused("page: much\n" + fine), 1, "page: \"much\" is not a size");
     says(refused("page: 0\n" + fine), 1, "page: use a power of two from 4K to 1G, or mapped");
     says(refused("transparent: madvise\n" + fine), 1, "transparent needs page: mapped");
     says(refused("page: mapped\ntransparent: sometimes\n" + fine), 2,
@@ -161,7 +161,7 @@ TEST_CASE("mistakes in a machine file are named with their lines") {
          "coherence: \"mosi\"; use none, mesi or moesi");
     says(refused("cores: 2\nthreads: []\n" + fine), 2, "threads: the list is empty");
     says(refused("cores: 2\nthreads: [0, 64]\n" + fine), 2, "threads: \"64\"; use 0 to 63");
-    says(refused("cores: 2\nthreads: [0, 2]\n" + fine), 1, "threads: there is no core 2");
+    says(refused("cores: 2\nthreads: [0, 2]\n" + fine), 1, "threads: the machine has no core 2");
     says(refused("threads: [0]\n" + fine), 1, "a list of threads needs a number of cores");
     says(refused("coherence: mesi\n" + fine), 1, "coherence needs a number of cores");
     says(refused("cores: 3\nclusters: 2\n" + fine), 1, "3 cores cannot be divided into 2 clusters");
@@ -169,8 +169,9 @@ TEST_CASE("mistakes in a machine file are named with their lines") {
     says(refused("machine: a\n"), 1, "a machine needs caches");
     says(refused("machine\n"), 1, "a machine: write one \"key: value\" per line");
     says(refused("caches:\n  D1: [\n"), 3, "");
-    says(refused("caches:\n  1D: {size: 32K, ways: 8}\n"), 2, "\"1D\" is no name");
-    says(refused(fine + "tlbs:\n  D1: {entries: 4}\n"), 4, "there are two of the name D1");
+    says(refused("caches:\n  1D: {size: 32K, ways: 8}\n"), 2, "\"1D\" is not a name");
+    says(refused(fine + "tlbs:\n  D1: {entries: 4}\n"), 4,
+         "two caches or buffers have the name D1");
 }
 
 TEST_CASE("mistakes in a cache or translation buffer are named with their lines") {
@@ -201,7 +202,7 @@ TEST_CASE("mistakes in a cache or translation buffer are named with their lines"
                        "}\n  B: {size: 32K, ways: 8, " + lower + "}\n");
     };
     says(refused_pair("level: 1", "level: 1"), 2, "A and B have the same level");
-    says(refused_pair("level: 1", "level: 2, holds: data"), 2, "B holds only one kind");
+    says(refused_pair("level: 1", "level: 2, holds: data"), 2, "B must hold instructions and data");
     says(refused_pair("level: 1, of: machine", "level: 2, of: core"), 2,
          "B is shared by fewer cores than A");
     says(refused_pair("level: 1", "level: 2, inclusion: exclusive, writes: through"), 3,
