@@ -7,7 +7,7 @@ const app = document.getElementById('app');
 const columns = [...sweep.events.map(event => ({...event, of: 'counts'})),
                  ...sweep.derived.map(figure => ({...figure, of: 'derived'}))];
 const MOST_SERIES = 48;
-const SHAPES = ['', '7 4', '2 3', '9 3 2 3'];  // dashes, when all colours have been used
+const SHAPES = ['', '7 4', '2 3', '9 3 2 3'];  // dash patterns, used after all colours
 const COLORS = 8;
 
 // --- Elements and texts
@@ -43,11 +43,11 @@ const valueOf = (point, column) => point.finished ? point[column.of][column.name
 
 // --- Axes
 
-// Whether the values have a logarithmic axis of their own: each another size.
+// True if the values are all different sizes, which get a logarithmic axis.
 function hasSizes(option) {
   return option.sizes.length > 0 && new Set(option.sizes).size === option.sizes.length;
 }
-// The field of a value that varies, as 32K of 32K,8,64.
+// The varying field of a value: 32K from 32K,8,64.
 function fieldOf(option, value) {
   const fields = option.values.map(each => each.split(','));
   const index = fields[0].findIndex((field, i) => fields.some(each => each[i] !== field));
@@ -68,7 +68,7 @@ function ticksOf(low, high, logarithmic) {
 
 // --- Series
 
-// Of the finished points, by the values of all options but the one on the axis.
+// The finished points, grouped by the values of all options except the one on the axis.
 function seriesOf(option, column) {
   const all = new Map();
   const others = sweep.options.filter(each => each !== option);
