@@ -42,7 +42,7 @@ struct Object {
 // How a context was entered.
 enum class StackKind : std::uint8_t {
     kCall,
-    kHandler,  // a handler of a signal, which the context interrupted
+    kHandler,  // a handler of a signal that interrupted the parent
     kInlined,  // a call that the compiler replaced by the function's code
     kJumped,   // by a jump, such as a tail call
 };

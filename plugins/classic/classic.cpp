@@ -143,8 +143,8 @@ ValueTable table_for(const trace_site_t& site, const Kinds& kinds, unsigned part
     return table;
 }
 
-// Every execution has a value, so kVals counts in contexts. The contexts of the other events are
-// unknown.
+// Each execution has the same number of values, so kVals counts in contexts. The contexts of the
+// other events are unknown.
 void add_summary(std::uint64_t pc, std::uint32_t list, Summary summary, assay::Samples& samples) {
     summary.shorten(kMostValues);
     samples.count(pc, kVals, summary.total);

@@ -42,7 +42,7 @@ class Steps {
 
     std::vector<Wish> wishes;  // by record
     std::vector<Count> counts;
-    // Set by FirstCaches, whose demands are by record. The other members are then unused.
+    // Set by FirstCaches, whose demands are by record. needed() and wishes are then unused.
     bool has_demands = false;
     std::vector<Demand> demands;
     // First caches of a core, for fetches and for data, that Hierarchy simulates from now on.
