@@ -36,7 +36,6 @@ namespace assay {
 
 // A progress line on the terminal of standard error. Each text replaces the one before. The line is
 // erased before log:: writes another line, and in the destructor.
-
 class StatusLine {
   public:
     // Shows nothing if `wanted` is false.

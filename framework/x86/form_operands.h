@@ -13,7 +13,6 @@ namespace assay::native {
 
 // The bytes under which the decoder remembers an instruction's form: those up to the SIB byte, or
 // up to the last byte before it that the instruction has.
-
 struct FormKey {
     std::uint64_t words[2] = {0, 0};  // the bytes; the last byte is their number
 

@@ -38,7 +38,6 @@ class BlockNumbers {
 };
 
 // Makes the line of an interval for a file of block vectors.
-
 class VectorLine {
   public:
     // Writes the blocks in ascending order of their addresses. Valid until the next call.

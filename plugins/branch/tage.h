@@ -12,7 +12,6 @@ namespace branch {
 
 // The global history for predictors with tagged tables: outcomes and bits of targets, the latest
 // first.
-
 class History {
   public:
     static constexpr unsigned kMostBits = 256;  // a power of two

@@ -101,7 +101,6 @@ class PageSizes {
 // when the change arrives, because no thread references memory before it is mapped. Pages that
 // become smaller, because memory is freed, do so when the thread has seen the change: its earlier
 // references may arrive later.
-
 class MappedMemory {
   public:
     explicit MappedMemory(Transparent transparent) : newest_(transparent) {}

@@ -18,7 +18,6 @@ namespace machine {
 // 44, 1995), with a confidence counter in place of the paper's four states.
 //
 // Its requests depend only on the references that come to the cache.
-
 class StrideTable {
   public:
     StrideTable(std::uint32_t degree, std::uint32_t distance, unsigned line_shift)

@@ -13,7 +13,6 @@ namespace machine {
 
 // An order of the ways of a set, at most 16, as the digits of one number. Changes move no memory
 // and need no branch.
-
 class WayOrder {
   public:
     static constexpr std::uint32_t kMost = 16;  // ways

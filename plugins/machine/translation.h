@@ -41,9 +41,6 @@ class Translation {
     std::vector<Way> ways_[2];
 };
 
-// The translation buffers of all cores: docs/reference/machine-file.md has the rules. Not
-// thread-safe.
-
 // The translation buffers of one core.
 class CoreTranslation {
   public:
@@ -91,6 +88,8 @@ class CoreTranslation {
     PageSizes* page_sizes_ = nullptr;
 };
 
+// The translation buffers of all cores: docs/reference/machine-file.md has the rules. Not
+// thread-safe.
 class TranslationBuffers {
   public:
     // The machine must live longer.

@@ -11,7 +11,6 @@
 namespace opcode_mix {
 
 // The floating-point operations of an instruction.
-
 struct Flops {
     std::uint64_t count = 0;  // in one execution, for all elements, masked or not
     Event part = kFlX;        // one of kFlops; meaningless if count is 0

@@ -91,7 +91,6 @@ class Stack {
 };
 
 // Records of all threads. Each thread has its own stack. Counts distances and, by row, misses.
-
 class ThreadStacks {
   public:
     // `limits` are distances in lines, ascending, at least one.

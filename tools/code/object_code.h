@@ -99,7 +99,6 @@ void name_targets(std::span<CodeText* const> texts, ObjectCode& code);
 // contains the address of each file (`load` in docs/reference/events-file.md). A file is used only
 // if it has not changed since the profile. An integer that equals an address by chance is also
 // named.
-
 class ValueSymbols {
   public:
     ValueSymbols(const std::vector<events::Object>& objects, std::vector<std::uint64_t> values);

@@ -41,7 +41,6 @@ class RegularExpression {
 };
 
 // A pattern to find names of functions.
-
 class Pattern {
   public:
     // A Perl regular expression. `option` appears in messages. Throws Error if the expression is
@@ -59,7 +58,6 @@ class Pattern {
 };
 
 // Search-and-replace expressions as Perl writes them: s/version[0-9]/versionN/g.
-
 class Replacement {
   public:
     // s, then any character as delimiter (or a pair of brackets), a Perl regular expression, a

@@ -15,7 +15,6 @@
 namespace assay::list {
 
 // The command line of assay list.
-
 struct Options {
     std::string profile;
     std::string program;               // replaces one of the profile's objects; may be empty

@@ -41,7 +41,6 @@ class ValuePrinter {
 };
 
 // The series of an events file as tables of numbers.
-
 void write_series(const events::Series& series, Output& output);
 
 // Prints all series of a file. Throws Error if the file cannot be read or has no series.

@@ -17,8 +17,8 @@ namespace assay::simpoint {
 char letter(std::uint32_t phase);
 
 // At most `width` cells. The numbers of intervals in cells differ by at most one. A cell shows the
-// phase that most of its intervals have, the earliest of equals. With colour, cells are blocks in the
-// colours of their phases, otherwise letters.
+// phase that most of its intervals have, the earliest of equals. With colour, cells are blocks in
+// the colours of their phases, otherwise letters.
 std::string strip(std::span<const std::uint32_t> phases, std::size_t width, bool color);
 
 std::string in_color(std::uint32_t phase, const std::string& text);

@@ -8,9 +8,8 @@
 //   - is below the working directory, unless it is hidden there or the working directory is /;
 //   - is below a folder of installed headers, because C++'s own have no extension;
 //   - or is named by the debug information of one of the profile's objects, and anybody may read
-//     it:
-//     a program can be sent along with its profile.
-// Files below /proc and /sys are shown only if they are in `include_dirs`.
+//     it, because a program can be sent along with its profile.
+// Files below /proc and /sys are shown only if they are below a folder of the user.
 #pragma once
 
 #include "framework/events/header.h"

@@ -15,7 +15,6 @@
 namespace assay::sweep {
 
 // The progress of a sweep as a line on the terminal.
-
 class Progress {
   public:
     // `finished` is the number of points that were finished before this call. Shows nothing with

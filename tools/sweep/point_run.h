@@ -18,7 +18,6 @@
 namespace assay::sweep {
 
 // The output of another command.
-
 struct CommandOutput {
     int status = 0;       // exit status, or 128 plus the signal that ended it
     std::string text;     // standard output

@@ -21,7 +21,6 @@ void import_trace(const Import& import);
 
 // Pass each instruction of a file to `maker`, for each format. Throw Error with file and line or
 // record.
-
 void read_lackey(const Import& import, TraceMaker& maker);
 // Reads the file twice.
 void read_din(const Import& import, TraceMaker& maker);
