@@ -22,7 +22,6 @@ bool buffers_forget_repetition(const Machine& machine);
 // The most recent line of each set of a first cache, as far as it is known. A reference to that
 // line hits, and changes nothing except by writing. docs/internals/captures.md explains why this is
 // exact.
-
 class RecentLines {
   public:
     // `sets` is the cache's number of sets, a power of two, or fewer. No line is known at first.

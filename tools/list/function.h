@@ -17,7 +17,7 @@
 
 namespace assay::list {
 
-// An instruction of an object, whatever lines it is of; or what was only seen by value.
+// An instruction of an object, with its counts in all lines. It may have values without counts.
 struct Row {
     std::uint32_t object;
     std::uint64_t address;
@@ -30,7 +30,7 @@ struct Row {
 
 class Instructions {
   public:
-    // Throws Error if the profile, which must outlive this, has none.
+    // The profile must live longer. Throws Error if it has no instructions and no values.
     explicit Instructions(const Profile& profile);
     // By object, then by address.
     std::span<const Row> rows() const { return rows_; }

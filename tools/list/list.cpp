@@ -235,7 +235,7 @@ void write_summary(const std::vector<Function>& functions, const Columns& column
     output.write("\n");
 }
 
-// The names of all lists, each once.
+// The names of all lists, without repetitions.
 std::vector<std::string_view> lists_of(const Profile& profile) {
     std::set<std::string_view> names;
     for (const Profile::Values& values : profile.values()) names.insert(values.list.name);
