@@ -35,8 +35,9 @@ constexpr std::array<vp_option_t, 4> kOptionTable{{
      "Instructions of an interval; 10M is 10000000, and k and G stand for thousands and billions.",
      VP_OPTION_COUNT, 0},
     {"bb-out-file", "FILE", "bb.out.%p",
-     "The file for block vectors; .gz and .zst compress. Threads after the first add .2, .3, ... "
-     "appended.",
+     "The file for block vectors; .gz and .zst compress. Threads after the first append .2, .3, "
+     "... "
+     "to its name.",
      VP_OPTION_OUTPUT_FILE, 0},
     {"pc-out-file", "FILE", nullptr,
      "The file for the address and function of each block; default: no such file.",

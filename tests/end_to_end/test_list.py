@@ -155,7 +155,7 @@ class List(unittest.TestCase):
         result = listed(out)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("loaded:", result.stdout)
-        self.assertIn("no counts of instructions; profile with --dump-instr=yes", result.stdout)
+        self.assertIn("no counts of instructions: profile with --dump-instr=yes", result.stdout)
 
     def test_program_that_has_moved(self):
         moved = self.shared / "elsewhere" / "renamed"

@@ -67,7 +67,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_choice("--show-percs", arguments.percentages, "yes|no",
                     "show percentages of the totals; default: yes");
     add_color(line, arguments.color,
-              "highlight the highest counts; default: on a terminal, unless NO_COLOR is set");
+              "highlight what counts most; default: on a terminal, unless NO_COLOR is set");
     add_pager(line, arguments.pager);
 }
 
@@ -218,7 +218,7 @@ void write_head(const Options& options, const Profile& profile, const ValuePrint
     if (const std::size_t series = profile.header().series.size(); series != 0)
         output.write(fmt::format("Note:     {} series: --series lists them\n", series));
     if (!counted)
-        output.write("Note:     no counts of instructions; profile with --dump-instr=yes\n");
+        output.write("Note:     no counts of instructions: profile with --dump-instr=yes\n");
     if (!profile.header().incomplete.empty())
         output.write(fmt::format("INCOMPLETE, not the counts of a whole run: {}\n",
                                  printable(profile.header().incomplete)));
