@@ -12,9 +12,10 @@ namespace assay::native {
 namespace {
 
 constexpr std::uint64_t kSaSigInfo = 4, kSaRestorer = 0x04000000, kSaOnStack = 0x08000000;
-// With SA_RESTART the kernel knows best which calls go on behind a handler, and when: signal(7).
+// Flags that the kernel gets as the program set them. SA_RESTART is among them because the kernel
+// decides which system calls continue after a handler, and when: signal(7).
 constexpr std::uint64_t kPassedOn = SA_NOCLDSTOP | SA_NOCLDWAIT | SA_RESTART;
-// UAPI_SA_FLAGS: the kernel forgets others, by which programs find out what it knows.
+// UAPI_SA_FLAGS. The kernel drops other flags; programs use this to find out which flags it knows.
 constexpr std::uint64_t kSaExposeTagBits = 0x800, kSaResetHand = 0x80000000;
 constexpr std::uint64_t kKnownFlags = kSaSigInfo | kSaExposeTagBits | kSaRestorer | kSaOnStack |
                                       SA_NOCLDSTOP | SA_NOCLDWAIT | SA_RESTART | SA_NODEFER |
@@ -37,14 +38,14 @@ bool SignalActions::arrives_anyway(int number) const {
            (all_arrive_ && !(kUnblockable & mask_of(number)));
 }
 
-// The driver's handler, with all signals blocked.
+// The driver's handler runs with all signals blocked.
 KernelAction SignalActions::own_action(std::uint64_t flags) const {
     return {reinterpret_cast<std::uint64_t>(handler_),
             kSaSigInfo | kSaOnStack | kSaRestorer | flags,
             reinterpret_cast<std::uint64_t>(&assay_signal_return), kAllSignals};
 }
 
-// What the program leaves to the kernel interrupts no system call for good: SA_RESTART.
+// A signal that the program leaves to the kernel must not interrupt system calls: SA_RESTART.
 KernelAction SignalActions::in_kernel(int number) const {
     const KernelAction& action = actions_[number];
     if (action.handler > 1) return own_action(action.flags & kPassedOn);
@@ -114,7 +115,8 @@ void SignalActions::set_default_in_kernel(int number) {
 
 namespace {
 
-// Only the first thread may say who has sent a signal to the process: do_rt_sigqueueinfo().
+// Sends the signal to the whole process again, with the same sender. False if that is impossible:
+// only the first thread may name another process as the sender (do_rt_sigqueueinfo()).
 bool give_to_process(int number, siginfo_t& info) {
     if (info.si_code != SI_USER) return false;
     if (gettid() == getpid()) return syscall(SYS_rt_sigqueueinfo, getpid(), number, &info) == 0;

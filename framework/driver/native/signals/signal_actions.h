@@ -1,5 +1,5 @@
-// What the target wants done with each signal, as rt_sigaction(2) says: for all threads of the
-// process. Its methods are for whoever holds the driver's lock.
+// The actions that the program has set for its signals (rt_sigaction(2)). All threads of the
+// process share them. Callers hold the driver's lock.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace assay::native {
 
-// As rt_sigaction(2) passes it.
+// The kernel's struct sigaction.
 struct KernelAction {
     std::uint64_t handler = 0;
     std::uint64_t flags = 0;
@@ -16,17 +16,17 @@ struct KernelAction {
     std::uint64_t mask = 0;
 };
 
-// Sets of signals as the kernel has them.
+// Sets of signals: bit 0 is signal 1, as in the kernel.
 constexpr std::uint64_t mask_of(int number) {
     return 1ULL << (number - 1);
 }
 inline constexpr std::uint64_t kAllSignals = ~0ULL;
 inline constexpr std::uint64_t kUnblockable = mask_of(SIGKILL) | mask_of(SIGSTOP);
-// Those that processors cause. The driver never blocks them.
+// The signals that faulting instructions cause. The driver never blocks them.
 inline constexpr std::uint64_t kSynchronousSignals =
     mask_of(SIGSEGV) | mask_of(SIGBUS) | mask_of(SIGFPE) | mask_of(SIGILL) | mask_of(SIGTRAP);
 
-// signal(7), "Ign" and "Cont", and "Stop" without SIGSTOP.
+// Default actions "Ign" and "Cont" of signal(7), then "Stop" without SIGSTOP.
 inline constexpr std::uint64_t kIgnoredByDefault =
     mask_of(SIGCHLD) | mask_of(SIGCONT) | mask_of(SIGURG) | mask_of(SIGWINCH);
 inline constexpr std::uint64_t kStopsByDefault =
@@ -34,28 +34,29 @@ inline constexpr std::uint64_t kStopsByDefault =
 
 class SignalActions {
   public:
-    // As sigaction(2) has it with SA_SIGINFO.
+    // A handler as sigaction(2) calls it with SA_SIGINFO.
     using Handler = void (*)(int number, siginfo_t* info, void* ucontext);
-    // Takes over what the process has been started with, and makes synchronous signals arrive at
-    // the driver's handler.
+    // Takes over the actions that the process was started with. From now on synchronous signals
+    // arrive at the driver's handler.
     void initialise(Handler handler);
-    // Either may be nullptr. Returns 0 or a negative error number.
+    // `action` and `old` may be nullptr. Returns 0 or a negative error number.
     long set(int number, const KernelAction* action, KernelAction* old);
     const KernelAction& of(int number) const { return actions_[number]; }
-    // SA_RESETHAND. What else the action says stays.
+    // SA_RESETHAND: sets the default action and keeps its flags and mask.
     void reset_handler(int number);
-    // CLONE_CLEAR_SIGHAND: what has a handler goes back to the default.
+    // CLONE_CLEAR_SIGHAND: each signal with a handler gets the default action.
     void clear_handlers();
-    // For a new program, which inherits that a signal is ignored: those that arrive nevertheless
-    // are ignored in the kernel. Until they arrive again, none may.
+    // Before execve(2), because the new program inherits which signals are ignored. Makes the
+    // kernel ignore the signals that the program ignores, also if they would arrive at the driver.
+    // No signal may arrive until make_all_due_arrive() is called.
     void let_kernel_ignore() const;
     void make_all_due_arrive() const;
-    // Signals arrive at the driver although the program leaves them to the kernel: the synchronous
-    // ones always, all others if the process is traced.
+    // Makes all signals arrive at the driver, because the process is traced, or only the necessary
+    // ones: synchronous signals and those with a handler.
     void let_all_arrive(bool all);
-    // What libc has set in the kernel makes way for what the target wants.
+    // Sets the program's action in the kernel again, after libc has replaced it there.
     void put_back_in_kernel(int number);
-    // In the kernel, too: a signal that ends the process.
+    // Sets the default action in the kernel only, for a signal that ends the process.
     static void set_default_in_kernel(int number);
 
   private:
@@ -68,20 +69,21 @@ class SignalActions {
     bool all_arrive_ = false;
 };
 
-// Signals of the kinds that processors cause, which somebody has sent while the thread blocks them.
-// The kernel's mask lets these kinds through always, so the driver keeps what the kernel would: one
-// of each kind, the first (signal(7)). The caller sees to it that none arrives meanwhile.
+// Synchronous signals that were sent by a process while the receiving thread blocks them. The
+// kernel's mask never blocks these signals, so the driver keeps them instead. It keeps the first
+// one of each number, as the kernel does (signal(7)). The caller ensures that no signal arrives
+// during a call.
 
 class HeldSignals {
   public:
     bool any() const { return numbers_ != 0; }
     void hold(int number, const siginfo_t& info);
-    // The first of them that the mask does not block, or 0.
+    // The lowest held number that the mask does not block, or 0.
     int due(std::uint64_t mask) const;
     siginfo_t take(int number);
-    // For the time of a system call that can see what is pending. They come back as soon as the
-    // kernel's mask lets them through again. Those of `for_others` that kill(2) has sent go to the
-    // process, so that any thread can have them, the others to this thread.
+    // Sends the held signals again, for a system call that can see pending signals. They arrive and
+    // are held again as soon as the kernel's mask permits. Signals of `for_others` that kill(2)
+    // sent go to the process, so that each thread can take them. The others go to this thread.
     void give_to_kernel(std::uint64_t for_others);
     void clear() { numbers_ = 0; }
 

@@ -35,12 +35,12 @@ std::uint64_t SigContext::*const kFields[16] = {
     &SigContext::r12, &SigContext::r13, &SigContext::r14, &SigContext::r15};
 
 constexpr std::uint32_t kMagic1 = 0x46505853, kMagic2 = 0x46505845;  // FP_XSTATE_MAGIC1, 2
-constexpr std::size_t kSoftwareBytes = 464;  // where struct _fpx_sw_bytes stands in FXSAVE
+constexpr std::size_t kSoftwareBytes = 464;  // offset of struct _fpx_sw_bytes in FXSAVE
 constexpr std::size_t kMxcsr = 24, kHeaderBytes = 64;
 constexpr std::uint16_t kUserCode = 0x33;    // __USER_CS
-constexpr std::uint64_t kX87 = 1, kSse = 2;  // state components, as XSTATE_BV has them
+constexpr std::uint64_t kX87 = 1, kSse = 2;  // state components: bits of XSTATE_BV
 
-// Whether frames have more than FXSAVE writes.
+// True if frames hold more state than FXSAVE writes.
 bool is_extended(const Context& context) {
     return context.frame_bytes > kLegacyBytes;
 }
@@ -66,11 +66,12 @@ void fill(Frame& frame, const Context& context, const PendingSignal& signal, std
     frame.info = signal.info;
 }
 
-// The vector registers, as XSAVE with the words that tell programs how large it is; these are there
-// without XSAVE, too (arch/x86/kernel/fpu/signal.c, save_sw_bytes(), since Linux 5.16).
+// Writes the vector registers in the format of XSAVE, and the words that tell programs its size.
+// Frames have these words even without XSAVE (arch/x86/kernel/fpu/signal.c, save_sw_bytes(), since
+// Linux 5.16).
 bool write_vectors(Context& context, std::uint64_t to, std::uint32_t pkru) {
     write_out_legacy(context.vector_state);
-    // Handlers change that part without looking at XSTATE_BV: save_xstate_epilog().
+    // Handlers change the legacy part without looking at XSTATE_BV: save_xstate_epilog().
     std::uint64_t present = 0;
     std::memcpy(&present, context.vector_state + kLegacyBytes, sizeof present);
     present = (present & context.frame_components) | kX87 | kSse;
@@ -88,14 +89,14 @@ bool write_vectors(Context& context, std::uint64_t to, std::uint32_t pkru) {
            (!is_extended(context) || write_target(to + bytes, &kMagic2, sizeof kMagic2));
 }
 
-// 0 of a frame that has none, as of every component.
+// 0 if the frame lacks PKRU: xrstor initialises missing components.
 std::uint32_t pkru_in(const Context& context, std::uint64_t present) {
     std::uint32_t pkru = 0;
     if (present & kPkruState) std::memcpy(&pkru, context.vector_state + pkru_offset(), sizeof pkru);
     return pkru;
 }
 
-// struct _fpx_sw_bytes.
+// The kernel's struct _fpx_sw_bytes.
 struct SoftwareWords {
     std::uint32_t magic, extended_bytes;
     std::uint64_t components;
@@ -103,8 +104,9 @@ struct SoftwareWords {
 };
 static_assert(sizeof(SoftwareWords) == 48);
 
-// What xrstor faults for (SDM volume 1, 13.8), and with it the return from the handler: components
-// that are not there, another form of the area, and reserved bits of MXCSR, for those fxrstor, too.
+// True if xrstor accepts the area, and so the return from the handler does not fault (SDM volume 1,
+// 13.8). xrstor faults on unknown components, on another format, and on reserved bits of MXCSR.
+// fxrstor also faults on the reserved bits.
 bool is_restorable(const Context& context, const std::uint64_t (&header)[8]) {
     std::uint32_t mxcsr = 0;
     std::memcpy(&mxcsr, context.vector_state + kMxcsr, sizeof mxcsr);
@@ -112,8 +114,8 @@ bool is_restorable(const Context& context, const std::uint64_t (&header)[8]) {
            mxcsr <= 0xffff;
 }
 
-// A handler may have put a smaller frame there: one without the words has only the legacy part
-// (check_xstate_in_sigframe()).
+// A handler may have replaced the frame by a smaller one. A frame without the software words has
+// only the legacy part (check_xstate_in_sigframe()).
 bool read_vectors(Context& context, std::uint64_t from) {
     SoftwareWords words;
     if (!read_target(from + kSoftwareBytes, &words, sizeof words)) return false;
@@ -145,8 +147,8 @@ void reset_vectors(Context& context) {
 
 }  // namespace
 
-// kernel/signal.c, __on_sig_stack(): sp itself is the lowest used byte, so that an empty stack's is
-// behind its end.
+// kernel/signal.c, __on_sig_stack(). sp is the address of the lowest used byte: sp of an empty
+// stack is its end.
 bool AlternateStack::contains(std::uint64_t sp) const {
     return sp - reinterpret_cast<std::uint64_t>(stack_.ss_sp) - 1 < stack_.ss_size;
 }
@@ -165,7 +167,7 @@ stack_t AlternateStack::as_seen_at(std::uint64_t sp) const {
     return seen;
 }
 
-// do_sigaltstack().
+// The kernel's do_sigaltstack().
 long AlternateStack::set(const stack_t& wanted, std::uint64_t sp) {
     constexpr std::size_t kLeast = 2048;  // the kernel's MINSIGSTKSZ
     if (is_on(sp)) return -EPERM;
@@ -173,7 +175,7 @@ long AlternateStack::set(const stack_t& wanted, std::uint64_t sp) {
     if (mode != SS_DISABLE && mode != SS_ONSTACK && mode != 0) return -EINVAL;
     const bool unchanged = wanted.ss_sp == stack_.ss_sp && wanted.ss_size == stack_.ss_size &&
                            wanted.ss_flags == stack_.ss_flags;
-    if (unchanged) return 0;  // however small: a program starts with one of no size
+    if (unchanged) return 0;  // never too small: a program starts with a stack of size 0
     if (mode != SS_DISABLE && wanted.ss_size < kLeast) return -ENOMEM;
     stack_ = wanted;
     if (mode == SS_DISABLE) stack_ = stack_t{nullptr, wanted.ss_flags, 0};
@@ -197,7 +199,8 @@ bool push_signal_frame(Context& context, const KernelAction& action, const Pendi
     frame.return_address = action.restorer;
     frame.uc_stack = stack.as_set();
     frame.registers.fpstate = vectors;
-    // The stack may have a key that the program denies itself (sig_prepare_pkru(), Linux 6.12).
+    // The stack may have a protection key that the program denies itself. Since Linux 6.12 the
+    // kernel writes the frame nevertheless: sig_prepare_pkru().
     const std::uint32_t pkru = has_pkru(context) ? read_pkru() : 0;
     if (has_pkru(context)) write_pkru(0);
     if (!write_vectors(context, vectors, pkru) || !write_target(sp, &frame, sizeof frame)) {
@@ -218,15 +221,15 @@ bool push_signal_frame(Context& context, const KernelAction& action, const Pendi
 }
 
 bool goes_on_in_64_bits(const Context& context) {
-    constexpr std::uint16_t kUserPrivilege = 3;  // which the kernel puts there, too
+    constexpr std::uint16_t kUserPrivilege = 3;  // set by the kernel in any case
     std::uint16_t segment = 0;
     constexpr std::size_t kSegment = offsetof(Frame, registers) + offsetof(SigContext, cs);
     const bool there = read_target(context.gpr[RSP] - 8 + kSegment, &segment, sizeof segment);
     return !there || (segment | kUserPrivilege) == kUserCode;
 }
 
-// rt_sigreturn(2): the return from the handler has popped the frame's first word. Where the vectors
-// cannot be had, the other registers are the frame's nevertheless.
+// rt_sigreturn(2). The return from the handler has popped the first word of the frame. If the
+// vector state cannot be read, the other registers are restored nevertheless.
 bool pop_signal_frame(Context& context, std::uint64_t& mask, AlternateStack& stack) {
     Frame frame;
     if (!read_target(context.gpr[RSP] - 8, &frame, sizeof frame)) return false;
