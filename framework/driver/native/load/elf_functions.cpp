@@ -28,7 +28,7 @@ class File {
     File(const File&) = delete;
     File& operator=(const File&) = delete;
 
-    // `count` elements at `offset`; none if the file does not have them.
+    // Returns `count` elements at `offset`, or no elements if the file does not have all of them.
     template <typename T>
     std::vector<T> read(std::uint64_t offset, std::uint64_t count) const {
         if (offset > size_ || count > (size_ - offset) / sizeof(T)) return {};
@@ -77,8 +77,8 @@ void for_each_function(const std::string& path,
 
 namespace {
 
-// Moves all of `parts` by `distance`, or nothing. The kernel moves none of them in part
-// (arch/x86/entry/vdso/vma.c, vdso_mremap()), and none at all if they are sealed (mseal(2)).
+// Moves all of `parts` by `distance`, or none of them. The kernel moves only whole parts
+// (arch/x86/entry/vdso/vma.c, vdso_mremap()), and refuses if they are sealed (mseal(2)).
 bool move_all(const std::vector<Range>& parts, std::uint64_t distance) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
         const Range& part = parts[i];
@@ -99,7 +99,7 @@ bool move_all(const std::vector<Range>& parts, std::uint64_t distance) {
 std::uint64_t move_vdso(const std::vector<Mapping>& mappings) {
     const std::uint64_t code = getauxval(AT_SYSINFO_EHDR);
     if (code == 0 || !chooses_addresses()) return code;
-    // The data are found relative to the code.
+    // The code finds the data at a fixed distance, so both move together.
     std::vector<Range> parts;
     for (const Mapping& mapping : mappings)
         if (mapping.name == "[vdso]" || mapping.name.starts_with("[vvar"))

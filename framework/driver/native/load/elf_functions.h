@@ -1,7 +1,5 @@
-// The functions of an ELF file, from its own symbol tables. Separate files with debug information
-// are not looked at: the program waits meanwhile.
-//
-// Also the vDSO: where it is, and its functions.
+// The functions of an ELF file, from its own symbol tables, and the vDSO's place and functions.
+// Separate debug files are not read, because the program waits meanwhile.
 #pragma once
 
 #include "framework/driver/native/memory/proc_maps.h"
@@ -13,18 +11,19 @@
 
 namespace assay::native {
 
-// Calls `visit` with the symbol's name, as the linker knows it, and the offset in the file of the
-// function's first instruction; perhaps twice, since the dynamic symbols mostly stand in both
-// tables. Visits none if the file cannot be read or is damaged.
+// Calls `visit` with the symbol's name, as the linker knows it, and the file offset of the
+// function's first instruction. A function may be visited twice, because most dynamic symbols are
+// in both symbol tables. Never calls `visit` if the file cannot be read or is damaged.
 void for_each_function(const std::string& path,
                        const std::function<void(const char* symbol, std::uint64_t offset)>& visit);
 
-// The kernel's code that it maps into each process, and the data beside it: vdso(7).
-
-// Moves both from where the kernel has put them, at random, to kVdsoAddress, if the driver chooses
-// addresses and knows their sizes (`mappings`: of this process). Returns the address of the code,
-// which is the old one if the kernel does not let them be moved; 0 if there is none. libc's
-// functions of time are not to be called from here on: they have the old address.
+// The vDSO is code of the kernel, with its data next to it, that the kernel maps into each process:
+// vdso(7).
+//
+// Moves code and data from their random address to kVdsoAddress if the driver chooses addresses.
+// `mappings`: all mappings of this process. Returns the address of the code, which is the old
+// address if the kernel refuses the move; 0 if there is no vDSO. After the call the driver must not
+// use libc's time functions, which still have the old address.
 std::uint64_t move_vdso(const std::vector<Mapping>& mappings);
 
 }  // namespace assay::native

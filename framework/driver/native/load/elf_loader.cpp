@@ -19,8 +19,8 @@ namespace assay::native {
 namespace {
 
 constexpr int kFailure = 125, kNotExecutable = 126, kNotFound = 127;
-// For programs that do not fit between the code cache and what lies below it: below where the
-// kernel loads the driver, with room for terabytes, and where sanitizers expect a program.
+// The base of programs that do not fit between the code cache and the mappings below it. It is
+// below the driver, leaves room for terabytes, and is an address that sanitizers accept.
 constexpr std::uint64_t kBaseOfLargePrograms = 0x550000000000;
 
 std::uint64_t page_down(std::uint64_t value) {
@@ -40,7 +40,7 @@ class ElfFile {
     ElfFile(const ElfFile&) = delete;
     ElfFile& operator=(const ElfFile&) = delete;
     int fd() const { return fd_; }
-    // Absolute and without symbolic links.
+    // The absolute path, without symbolic links.
     std::string name() const {
         std::array<char, 4096> target{};
         const std::string link = "/proc/self/fd/" + std::to_string(fd_);
@@ -111,14 +111,14 @@ LoadError check_segments(const ElfFile& file, const std::string& path, const Ima
     return {};
 }
 
-// The driver has to read what the program executes.
+// Executable segments are also readable, because the driver has to read the program's code.
 int protection_of(const Elf64_Phdr& segment) {
     return (segment.p_flags & PF_R ? PROT_READ : 0) | (segment.p_flags & PF_W ? PROT_WRITE : 0) |
            (segment.p_flags & PF_X ? PROT_READ | PROT_EXEC : 0);
 }
 
-// The file's bytes, then zeros: to the end of the page even where memsz ends before, since
-// programs rely on what execve(2) does.
+// Maps the file's bytes, then zeros. The zeros go on to the end of the page even if memsz ends
+// before: execve(2) does the same, and programs rely on it.
 bool map_segment(const ElfFile& file, const Elf64_Phdr& segment, std::uint64_t bias,
                  std::vector<Range>& zeroed) {
     const std::uint64_t start = bias + segment.p_vaddr;
@@ -141,7 +141,7 @@ bool map_segment(const ElfFile& file, const Elf64_Phdr& segment, std::uint64_t b
                 MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
 }
 
-// MAP_FAILED, and errno, if something is there.
+// Returns MAP_FAILED, with errno, if something is mapped there.
 void* reserve_at(std::uint64_t address, std::uint64_t bytes) {
     void* memory = mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
@@ -154,7 +154,7 @@ void* reserve_anywhere(std::uint64_t bytes) {
     return memory != nullptr ? memory : MAP_FAILED;
 }
 
-// Of the addresses at which a position-independent program lies, which its data may need.
+// The alignment of the base of a position-independent program. Its data may rely on it.
 std::uint64_t alignment_of(const Image& image) {
     std::uint64_t largest = kPage;
     for (const Elf64_Phdr& segment : image.segments)
@@ -163,7 +163,7 @@ std::uint64_t alignment_of(const Image& image) {
     return largest;
 }
 
-// Where a position-independent image goes: near the code cache if there is room for it.
+// Reserves addresses for a position-independent image, near the code cache if it fits there.
 void* reserve_for(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t preferred) {
     if (preferred == 0) return reserve_anywhere(bytes);
     void* base = reserve_at((preferred + alignment - 1) & ~(alignment - 1), bytes);

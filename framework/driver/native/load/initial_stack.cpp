@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::uint64_t kMostStackBytes = 1024 * trace::kMiB;
 constexpr std::uint64_t kStringsBytes = trace::kMiB / 4;
-// An odd number of cache lines: strings that lie this far apart begin in all sets of a cache.
+// A slot has an odd number of cache lines, so that the starts of slots spread over all sets of a
+// cache.
 constexpr std::uint64_t kStringUnit = 64, kSlotBytes = 9 * kStringUnit;
 
 std::uint64_t stack_bytes() {
@@ -29,9 +30,9 @@ std::uint64_t stack_bytes() {
 constexpr std::uint64_t kStackGuardBytes = 4096;
 constexpr std::uint64_t kReserved = kMostStackBytes + kStackGuardBytes;
 
-// Returns the top, or 0. Always takes as many addresses, so that what is mapped next lies at the
-// same place whatever the limit is. What is below the stack cannot be accessed: running out of it
-// is a fault, not a write elsewhere.
+// Returns the top, or 0. Always takes the same number of addresses, so that the limit does not
+// change where the next mapping lies. Memory below the stack cannot be accessed: a stack overflow
+// faults instead of writing elsewhere.
 std::uint64_t map_stack(std::uint64_t size) {
     unsigned char* memory = reserve_in_arena(kReserved);
     if (memory == nullptr) return 0;
@@ -40,12 +41,12 @@ std::uint64_t map_stack(std::uint64_t size) {
     return reinterpret_cast<std::uint64_t>(top);
 }
 
-// Puts data below what is there already.
+// Pushes data onto the stack.
 class StackBuilder {
   public:
     explicit StackBuilder(std::uint64_t top) : top_(top), sp_(top) {}
     std::uint64_t bytes(const void* data, std::size_t count) { return place(data, count, count); }
-    // `text` with its final zero byte, in as many bytes as are a multiple of `unit`.
+    // Pushes `text` with its final zero byte. The size is rounded up to a multiple of `unit`.
     std::uint64_t text(const std::string& text, std::uint64_t unit) {
         const std::size_t count = text.size() + 1;
         return place(text.c_str(), count, (count + unit - 1) / unit * unit);
@@ -62,8 +63,8 @@ class StackBuilder {
     std::uint64_t top_, sp_;
 };
 
-// Each in its slot, long ones below; packed, if there are so many strings that slots would take
-// more than kStringsBytes.
+// Puts each string into its slot, and long strings below the slots. If slots would take more than
+// kStringsBytes, packs all strings instead.
 std::vector<std::uint64_t> place_strings(StackBuilder& stack,
                                          const std::vector<std::string>& strings) {
     std::vector<std::uint64_t> addresses(strings.size());
@@ -80,8 +81,8 @@ std::vector<std::uint64_t> place_strings(StackBuilder& stack,
     return addresses;
 }
 
-// 16 bytes that libc makes its stack protector and pointer guard of: fixed where addresses are
-// fixed too, so that runs are identical.
+// 16 bytes from which libc makes its stack protector and its pointer guard. They are fixed if
+// addresses are fixed, so that runs are identical.
 void random_bytes(unsigned char* out) {
     const auto* ours = reinterpret_cast<const unsigned char*>(getauxval(AT_RANDOM));
     if (chooses_addresses())
@@ -94,8 +95,8 @@ struct Placed {
     std::uint64_t file_name, random, platform;
 };
 
-// A fixed list: newer kernels know of more entries, and ld.so looks at each. Not in it are those
-// of rseq, which is refused.
+// The list is fixed because newer kernels add entries, and ld.so looks at each one. It has no
+// entries for rseq, because the driver refuses rseq(2).
 std::vector<std::uint64_t> auxiliary_vector(const LoadedProgram& program, const Placed& placed) {
     const ShownProcessor& processor = shown_processor();
     const std::uint64_t vdso_type = processor.has_vdso() ? AT_SYSINFO_EHDR : AT_IGNORE;

@@ -7,8 +7,9 @@
 //           auxiliary vector, pointers to variables and arguments, argc
 //   rsp     top - kStringsBytes
 //
-// Where each string begins, and rsp, thus do not depend on how long the others are. On the stack
-// that the kernel builds they do, and with them alignment and cache misses of the whole program.
+// The length of a string therefore changes neither rsp nor the address of another string. On a
+// stack that the kernel builds, it does change both, and so the alignment and the cache misses of
+// the whole program.
 #pragma once
 
 #include "framework/driver/native/load/elf_loader.h"
@@ -19,11 +20,11 @@
 
 namespace assay::native {
 
-// Builds the stack as the kernel does, and notes in `program` where it lies and what is on it.
-// Returns its pointer, or 0 if there is no memory.
+// Builds the stack and stores its addresses and contents in `program`. Returns the stack pointer,
+// or 0 if there is no memory.
 std::uint64_t build_stack(LoadedProgram& program, const std::vector<std::string>& argv,
                           char** environment);
-// Once the limit of the stack's size (RLIMIT_STACK) has been raised.
+// To be called after the limit of the stack's size (RLIMIT_STACK) was raised.
 void extend_stack(LoadedProgram& program, MemoryMap& memory);
 
 }  // namespace assay::native

@@ -17,19 +17,20 @@
 namespace assay::native {
 namespace {
 
-// Regular, on a file system that programs may be executed from, and executable for this process:
-// fs/exec.c, do_open_execat.
+// True for a regular file that is executable for this process and on a file system that permits
+// execution: fs/exec.c, do_open_execat.
 bool may_execute(int descriptor) {
     struct stat status {};
     struct statvfs system {};
-    // With AT_EMPTY_PATH it is a call of Linux 5.8.
+    // Goes through /proc because faccessat(2) knows AT_EMPTY_PATH only since Linux 5.8.
     const std::string name = "/proc/self/fd/" + std::to_string(descriptor);
     return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
            fstatvfs(descriptor, &system) == 0 && !(system.f_flag & ST_NOEXEC) &&
            faccessat(AT_FDCWD, name.c_str(), X_OK, AT_EACCESS) == 0;
 }
 
-// The kernel's own checks (fs/binfmt_elf.c, load_elf_binary), but for those of the headers' sense.
+// The checks of the kernel (fs/binfmt_elf.c, load_elf_binary), except whether the headers make
+// sense.
 bool has_program_headers(int descriptor, const Elf64_Ehdr& header) {
     constexpr unsigned kMostHeaders = 512;
     struct stat status {};
@@ -61,7 +62,7 @@ bool has_program_headers(int descriptor, const Elf64_Ehdr& header) {
     return loads;
 }
 
-// Why an ELF file can only run natively; nullptr if the driver runs it.
+// The reason why an ELF file can only run natively; nullptr if the driver can run it.
 const char* foreign(const Elf64_Ehdr& header) {
     if (header.e_machine == EM_386 || header.e_ident[EI_CLASS] == ELFCLASS32)
         return "it is a 32-bit program";
@@ -70,8 +71,8 @@ const char* foreign(const Elf64_Ehdr& header) {
     return nullptr;
 }
 
-// Whether the driver runs `file`, which begins with these bytes. If the kernel could but the driver
-// cannot, `natively` says why.
+// True if the driver can run `file`, which starts with the bytes at `begin`. If only the kernel can
+// run it, sets `natively` to the reason.
 bool is_for_driver(int descriptor, const char* begin, const std::string& file,
                    std::string& natively) {
     Elf64_Ehdr header;
@@ -84,8 +85,8 @@ bool is_for_driver(int descriptor, const char* begin, const std::string& file,
     return why == nullptr;
 }
 
-// What stands in an interpreter's arguments for the script's argv[0]; `scripts` is what stands for
-// it in the script's own, if that is an interpreter as well.
+// The arguments of an interpreter that replace the script's argv[0]. `scripts`: the arguments that
+// already replace it if the script is an interpreter itself.
 std::vector<std::string> words_of(const InterpreterLine& line, const std::string& script,
                                   std::span<const std::string> scripts) {
     std::vector<std::string> words{line.interpreter};
@@ -95,7 +96,7 @@ std::vector<std::string> words_of(const InterpreterLine& line, const std::string
     return words;
 }
 
-// The name that the kernel gives a file that was named by a descriptor: fs/exec.c, alloc_bprm.
+// The name that the kernel gives to a file that is named by a descriptor: fs/exec.c, alloc_bprm.
 std::string name_of(int folder, const std::string& path) {
     if (folder == AT_FDCWD || path.starts_with('/')) return path;
     const std::string name = "/dev/fd/" + std::to_string(folder);
@@ -120,7 +121,7 @@ ProgramFile find_program_file(int folder, const std::string& path, int flags) {
     ProgramFile found;
     found.name = name_of(folder, path);
     if (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW)) return found;
-    // A pipe without a writer must not keep us waiting.
+    // O_NONBLOCK: opening a pipe without a writer must not wait.
     constexpr int kHow = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
     std::string file =
         path.empty() && flags & AT_EMPTY_PATH ? "/proc/self/fd/" + std::to_string(folder) : path;

@@ -1,8 +1,8 @@
-// What execve(2) would run: the file itself, or the interpreter that its first line names, and
-// whether the driver can run it.
+// The file that execve(2) would run: the file itself, or the interpreter that its first line names.
+// Also tells whether the driver can run it.
 //
-// Nothing is refused here. What the driver cannot run is left to the kernel, which runs it natively
-// or says what is wrong with it: the errors of execve(2) are always the kernel's own.
+// The driver refuses no file. It leaves a file that it cannot run to the kernel. The kernel runs
+// the file natively or reports an error, so all errors of execve(2) are the kernel's own.
 #pragma once
 
 #include <string>
@@ -18,18 +18,20 @@ class ProgramFile {
     ProgramFile(ProgramFile&& other) noexcept { *this = std::move(other); }
     ProgramFile& operator=(ProgramFile&& other) noexcept;
 
-    // An ELF program that the driver can run, opened for reading; -1: there is none.
+    // An ELF program that the driver can run, opened for reading; -1 if the file is no such
+    // program.
     int descriptor = -1;
-    // If there is none: why the kernel may nevertheless run the file natively, for the user; "" if
-    // it will not.
+    // Without a descriptor: the reason, for the user, why the kernel runs the file natively. Empty
+    // if the kernel refuses it.
     std::string natively;
-    // As execve(2) names the file: AT_EXECFN.
+    // The name that execve(2) was given: AT_EXECFN.
     std::string name;
-    // What a script's interpreter is given in place of argv[0]; empty if it is no script.
+    // The arguments that replace argv[0] for a script's interpreter; empty if the file is no
+    // script.
     std::vector<std::string> instead_of_argv0;
 };
 
-// The arguments are execveat(2)'s, the path as it was read.
+// The arguments are those of execveat(2); `path` is a copy of the program's string.
 ProgramFile find_program_file(int folder, const std::string& path, int flags);
 
 }  // namespace assay::native
