@@ -14,15 +14,16 @@ namespace {
 
 constexpr std::uint64_t kGiB = 1024 * trace::kMiB;
 
-// Where the kernel may load the driver, and where the driver's heap is: with 32 random bits, the
-// most that there are, below 0x6600'0000'0000 (ELF_ET_DYN_BASE, arch_randomize_brk()).
+// The addresses where the kernel may load the driver and its heap: with at most 32 random bits,
+// below 0x6600'0000'0000 (ELF_ET_DYN_BASE, arch_randomize_brk()).
 constexpr Range kPlacesOfDriver{0x5500'0000'0000, 0x6600'0000'0000};
-// vm.mmap_min_addr is 64 KiB; and programs without PIE begin at 4 MiB.
+// vm.mmap_min_addr is 64 KiB, and programs without PIE start at 4 MiB.
 constexpr std::uint64_t kLowest = 0x1'0000;
-// Where the kernel looks for MAP_32BIT (arch/x86/kernel/sys_x86_64.c, find_start_end()).
+// The range in which the kernel looks for MAP_32BIT addresses (arch/x86/kernel/sys_x86_64.c,
+// find_start_end()).
 constexpr Range kPlacesOf32Bits{1 * kGiB, 2 * kGiB};
-// Where programs have most of their mappings. Above, right below its libraries, the driver has
-// what it maps later.
+// Most of a program's mappings are here, up to kArenaTop. Later mappings of the driver lie above
+// it, right below the driver's libraries.
 constexpr Range kKeptFree{0x7e80'0000'0000, kArenaTop + 64 * kGiB};
 
 FreeAddresses& free_addresses() {
@@ -38,7 +39,7 @@ void* map_without_access(std::uint64_t address, std::uint64_t bytes) {
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
 }
 
-// 0 if the kernel does not tell.
+// Returns 0 if the kernel refuses the query.
 unsigned long kernel_personality() {
     constexpr unsigned long kQuery = 0xffffffff;
     return static_cast<unsigned long>(std::max(personality(kQuery), 0));

@@ -7,7 +7,7 @@
 namespace assay::native {
 namespace {
 
-// Of the sets of starts by size, the one where a range of that size is. Not 0.
+// The index into by_size_ for a range of this size, which is not 0.
 std::size_t size_class(std::uint64_t bytes) {
     return static_cast<std::size_t>(std::bit_width(bytes)) - 1;
 }
@@ -29,7 +29,7 @@ FreeAddresses::Ranges::iterator FreeAddresses::erase(Ranges::iterator range) {
     return ranges_.erase(range);
 }
 
-// Most often: the highest place is the end of a range.
+// The most frequent change, because the highest free address is the end of a range.
 void FreeAddresses::move_end(Ranges::iterator range, std::uint64_t end) {
     std::set<std::uint64_t>& before = of_size({range->first, range->second});
     std::set<std::uint64_t>& after = of_size({range->first, end});
@@ -37,7 +37,7 @@ void FreeAddresses::move_end(Ranges::iterator range, std::uint64_t end) {
     if (&before != &after) after.insert(before.extract(range->first));
 }
 
-// All that touch it become one with it.
+// Joins the range with all ranges that touch it.
 void FreeAddresses::add(const Range& range) {
     if (range.start >= range.end) return;
     auto it = ranges_.upper_bound(range.start);

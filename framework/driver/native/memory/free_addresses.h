@@ -1,4 +1,4 @@
-// Where nothing is mapped: of that, the place that the kernel would choose, the highest free one
+// Addresses where nothing is mapped. A new mapping gets the highest free ones, like in the kernel
 // (mm/mmap.c, vm_unmapped_area()).
 #pragma once
 
@@ -19,7 +19,7 @@ namespace assay::native {
 
 class MemoryLimits {
   public:
-    // RLIMIT_AS or RLIMIT_DATA; nothing if the program has not set it.
+    // `resource`: RLIMIT_AS or RLIMIT_DATA. Empty if the program has not set the limit.
     std::optional<rlimit>& of(long resource) {
         return resource == RLIMIT_AS ? address_space_ : data_;
     }
@@ -35,14 +35,14 @@ class FreeAddresses {
   public:
     void add(const Range& range);
     void remove(const Range& range);
-    // The highest place of so many bytes, not 0, at a multiple of `alignment`, a power of two.
-    // Nothing: there is none.
+    // The highest free address for `bytes` bytes (not 0), a multiple of `alignment` (a power of
+    // two). Returns nullopt if no place is free.
     std::optional<std::uint64_t> highest(std::uint64_t bytes, std::uint64_t alignment) const;
-    // The lowest one within a range.
+    // The lowest free address within a range.
     std::optional<std::uint64_t> lowest(std::uint64_t bytes, const Range& within) const;
 
   private:
-    using Ranges = std::map<std::uint64_t, std::uint64_t>;  // ends by starts; they do not touch
+    using Ranges = std::map<std::uint64_t, std::uint64_t>;  // start -> end; ranges do not touch
 
     void insert(const Range& range);
     Ranges::iterator erase(Ranges::iterator range);
@@ -50,15 +50,12 @@ class FreeAddresses {
     std::set<std::uint64_t>& of_size(const Range& range);
 
     Ranges ranges_;
-    // The starts of those of 2^i bytes and more, but less than 2^(i+1). Programs leave thousands of
-    // small gaps, where a large mapping need not be looked for.
+    // by_size_[i] has the starts of ranges with at least 2^i and less than 2^(i+1) bytes. Programs
+    // leave thousands of small gaps, which a search for a large mapping skips.
     std::array<std::set<std::uint64_t>, 64> by_size_;
 };
 
-// Where code of files has been. Counts are kept by address, so that no other code may come there:
-// else what one library has executed before dlclose(3) would count for the one opened next.
-
-// A file as it is mapped.
+// A file and where it is mapped.
 struct MappedFile {
     dev_t device = 0;
     ino_t inode = 0;
@@ -67,13 +64,18 @@ struct MappedFile {
     bool operator==(const MappedFile&) const = default;
 };
 
+// Addresses where code of files has been mapped. Counts are kept per address, so no other code may
+// be mapped there later. Otherwise counts of one library, closed by dlclose(3), would be added to
+// those of the next one.
 class CodePlaces {
   public:
     void add(const Range& range, const MappedFile& file);
     bool overlap(const Range& range) const;
-    // Whether code that is not this file's, mapped so, has been anywhere there. Nothing: no file.
+    // True if code of another file, or of this file at another base, has been in the range.
+    // `file` is nullopt for memory of no file.
     bool are_of_others(const Range& range, const std::optional<MappedFile>& file) const;
-    // The next lower place of that size where no code of files has been. Nothing: there is none.
+    // The next lower range of the same size without code of files. Returns nullopt if there
+    // is no such range.
     std::optional<Range> below(Range range) const;
 
   private:

@@ -75,7 +75,7 @@ std::span<const std::uint8_t> MemoryMap::code_at(std::uint64_t pc) const {
         const Region* next = find(region->end);
         if (next != nullptr && next->executable) available = kLongest;
     }
-    // A file may end within its mapping, and pages may have guards.
+    // The file may end within its mapping, and pages may have guards.
     const std::uint64_t in_page = std::min(available, kPage - pc % kPage);
     std::uint8_t byte = 0;
     if (!read_target(pc, &byte, 1)) return {};

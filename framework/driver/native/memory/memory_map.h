@@ -1,5 +1,5 @@
-// The target's mappings, as the driver sees them go by: those that are executable, and the memory
-// that processes share.
+// The program's mappings that the driver has to know: executable ones, and memory that processes
+// share. Updated by the driver when the program changes its memory.
 #pragma once
 
 #include "framework/driver/native/memory/own_memory.h"
@@ -12,9 +12,8 @@
 
 namespace assay::native {
 
-// A value for each address: for ranges of memory of which something is known.
-
-// Neighbours with the same value are one range. Where nothing has been set the value is Value{}.
+// Maps each address to a value, for ranges of memory. Neighbours with the same value are one range.
+// Addresses without a value have Value{}.
 template <typename Value>
 class RangeMap {
   public:
@@ -28,7 +27,7 @@ class RangeMap {
         join_with_next(at);
         if (at != ranges_.begin()) join_with_next(std::prev(at));
     }
-    // Calls `visit(part, value)` for all of the range, in the order of addresses.
+    // Calls `visit(part, value)` for all parts of the range, in the order of addresses.
     template <typename Visit>
     void each(const Range& range, const Visit& visit) const {
         auto next = holding(range.start);
@@ -58,7 +57,8 @@ class RangeMap {
         const auto found = std::prev(above);
         return address < found->second.end ? found : ranges_.end();
     }
-    // No range has both what is below `address` and what is not.
+    // Splits a range that contains `address`, so that one part ends there and the next one starts
+    // there.
     void divide(std::uint64_t address) {
         const auto above = ranges_.lower_bound(address);
         if (above == ranges_.begin()) return;
@@ -76,15 +76,15 @@ class RangeMap {
         ranges_.erase(next);
     }
 
-    Ranges ranges_;  // by where they start; they do not overlap
+    Ranges ranges_;  // by start; ranges do not overlap
 };
 
 struct Region {
     std::uint64_t start = 0, end = 0;
-    bool executable = true;  // or it was, and may have translations still
+    bool executable = true;  // also if it was, and may still have translations
     bool writable = false;
-    // Its contents may be others than when it was translated: it is or was writable, or belongs
-    // to no file.
+    // Its contents may have changed since translation: the region is or was writable, or belongs to
+    // no file.
     bool changeable = false;
     bool shared = false;  // other mappings, perhaps writable ones, may show the same memory
 
@@ -96,18 +96,18 @@ struct Region {
 
 class MemoryMap {
   public:
-    // Takes the place of what is known there.
+    // Replaces all regions in the range.
     void add(const Region& region);
-    // Removes what is known there; true if there was anything.
+    // Removes all regions in the range; true if there was one.
     bool remove(std::uint64_t start, std::uint64_t end);
     // The region that contains `pc`, or nullptr.
     const Region* find(std::uint64_t pc) const;
-    // The end of the region that contains the address; without one, the start of the next region.
+    // The end of the region that contains the address. Without one, the start of the next region.
     std::uint64_t end_of_part(std::uint64_t address) const;
-    // True if anything is known in [start, end).
+    // True if a region overlaps [start, end).
     bool overlaps(std::uint64_t start, std::uint64_t end) const;
-    // The bytes of the instruction at `pc`, as many as can be read; empty if it is not executable,
-    // or if nothing can be read there: the file may have become shorter.
+    // The bytes of the instruction at `pc`, as many as can be read. Empty if the memory is not
+    // executable or cannot be read, for example because the file was truncated.
     std::span<const std::uint8_t> code_at(std::uint64_t pc) const;
 
   private:
@@ -115,15 +115,15 @@ class MemoryMap {
     mutable Region last_;
 };
 
-// Which memory of the program other processes may have, too: mapped with MAP_SHARED, or attached by
-// shmat(2). For futex(2), which is among processes there.
+// The program's memory that other processes may also have: mapped with MAP_SHARED, or attached by
+// shmat(2). A futex(2) in such memory works between processes.
 
 class SharedMemory {
   public:
-    // What has been mapped there.
+    // To be called for each new mapping.
     void note(const Range& range, bool shared) {
         if (ranges_.empty() && !shared) return;
-        // What is left on both sides of those that it replaces.
+        // Keeps the parts of old ranges on both sides of the new one.
         auto at = ranges_.lower_bound(range.start);
         if (at != ranges_.begin()) at = std::prev(at);
         while (at != ranges_.end() && at->first < range.end) {
@@ -144,7 +144,7 @@ class SharedMemory {
     }
 
   private:
-    std::map<std::uint64_t, std::uint64_t> ranges_;  // ends by starts; they do not overlap
+    std::map<std::uint64_t, std::uint64_t> ranges_;  // start -> end; ranges do not overlap
 };
 
 }  // namespace assay::native

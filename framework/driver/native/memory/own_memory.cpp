@@ -12,13 +12,13 @@
 #include <map>
 #include <utility>
 
-// glibc: where sbrk(3) believes that the program break is.
+// glibc's variable for the program break that sbrk(3) assumes.
 extern "C" void* __curbrk;  // NOLINT(bugprone-reserved-identifier)
 
 namespace assay::native {
 namespace {
 
-// Ends by starts; they do not overlap.
+// start -> end; ranges do not overlap.
 using Ranges = std::map<std::uint64_t, std::uint64_t>;
 
 Ranges& own() {
@@ -32,7 +32,7 @@ std::uint64_t& heap_start() {
     return start;
 }
 
-// Where it ends for good; 0 if it may still grow.
+// The heap's final end; 0 if it may still grow.
 std::uint64_t& last_heap_end() {
     static std::uint64_t end = 0;
     return end;
@@ -48,7 +48,7 @@ bool overlap(const Range& a, const Range& b) {
     return a.start < b.end && b.start < a.end;
 }
 
-// [vdso], [vvar], [vvar_vclock], [vsyscall]: as a program would find them without the driver.
+// [vdso], [vvar], [vvar_vclock], [vsyscall]: a program also has these without the driver.
 bool belongs_to_all(const Mapping& mapping) {
     return mapping.name.starts_with("[v");
 }
@@ -56,7 +56,7 @@ bool belongs_to_all(const Mapping& mapping) {
 }  // namespace
 
 void grow_own_stack() {
-    constexpr std::size_t kEnough = 512 << 10;  // twice what the other threads have
+    constexpr std::size_t kEnough = 512 << 10;  // twice as much as other threads have
     rlimit limit{};
     getrlimit(RLIMIT_STACK, &limit);
     const std::size_t bytes = std::min<std::size_t>(kEnough, limit.rlim_cur / 4);
@@ -77,11 +77,11 @@ void begin_own_memory(const std::vector<Mapping>& mappings) {
 void stop_moving_break() {
     if (last_heap_end() != 0) return;
     constexpr std::size_t kReserve = std::size_t{256} << 20;
-    mallopt(M_TRIM_THRESHOLD, INT_MAX);              // the reserve is not given back
-    void* volatile reserve = std::malloc(kReserve);  // nor may the compiler leave this out
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);              // keep the reserve
+    void* volatile reserve = std::malloc(kReserve);  // volatile: the compiler must not remove this
     std::free(reserve);
     last_heap_end() = reinterpret_cast<std::uint64_t>(sbrk(0));
-    // From here on sbrk(3) cannot add anything to it, and says so without asking the kernel.
+    // From here on sbrk(3) cannot extend the heap, and fails without a system call.
     __curbrk = reinterpret_cast<void*>(UINTPTR_MAX);
 }
 
@@ -93,7 +93,7 @@ void let_break_move() {
 void add_own_memory(const Range& range) {
     Range joined = range;
     Ranges& ranges = own();
-    // All that touch it become one with it.
+    // Joins the range with all ranges that touch it.
     auto it = ranges.lower_bound(range.start);
     if (it != ranges.begin() && std::prev(it)->second >= range.start) --it;
     while (it != ranges.end() && it->first <= joined.end) {

@@ -1,5 +1,5 @@
-// Memory of the driver, which lives in the address space of the program: for the program's system
-// calls it does not exist. For whoever holds the driver's lock.
+// The driver's own memory in the address space of the program. System calls of the program must not
+// see or change it. Callers hold the driver's lock.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@ struct Range {
     std::uint64_t start = 0, end = 0;
 };
 
-// Makes the stack of the driver's first thread as large as it will ever be. It would grow by itself
-// as long as nothing is mapped below, but the program may map there whatever it likes, as Wine
+// Makes the stack of the driver's first thread as large as it will ever be. The kernel grows a
+// stack only while nothing is mapped below it, but the program may map something there, as Wine
 // does.
 void grow_own_stack();
-// All that is mapped now is the driver's, but for the vDSO. To be called before anything of the
-// program's is mapped.
+// Registers all mappings except the vDSO as the driver's. To be called before the program is
+// loaded.
 void begin_own_memory(const std::vector<Mapping>& mappings);
-// brk(2) will not be permitted any more: the driver's heap gets what it may need while it can. It
-// would take an error number that a filter of seccomp(2) answers for a new program break.
+// From now on brk(2) may be forbidden, so the driver's heap takes the memory that it may need.
+// sbrk(3) would mistake an error number from a seccomp(2) filter for a new program break.
 void stop_moving_break();
-// It is, after all.
+// Undoes stop_moving_break(), because no filter was installed.
 void let_break_move();
-// What the driver maps later.
+// Registers a later mapping of the driver.
 void add_own_memory(const Range& range);
 // True if any of it is the driver's.
 bool is_own_memory(const Range& range);
-// The parts that are not, in the order of their addresses.
+// The parts of the range that are not the driver's, in the order of addresses.
 std::vector<Range> without_own_memory(const Range& range);
 
 }  // namespace assay::native

@@ -19,8 +19,8 @@ PageKind of_size(std::uint64_t bytes) {
                                        : PageKind::kSmall;
 }
 
-// The logarithm of the size is in the flags; without one it is the system's default, for which
-// x86-64's smallest is taken (mmap(2)).
+// The flags contain the logarithm of the page size. Without one the system's default applies; the
+// driver takes x86-64's smallest size (mmap(2)).
 PageKind of_hugetlb(long flags) {
     constexpr int kShift = 26, kMask = 0x3f, kDefault = 21;
     const long logarithm = flags >> kShift & kMask;

@@ -1,9 +1,10 @@
-// How large the pages of the program's memory can be, for trace_capture_mappings: what its mappings
-// and its advice say, without regard to what the kernel does that runs it.
+// The possible page sizes of the program's memory, for trace_capture_mappings. They follow from the
+// program's mappings and advice, not from what the running kernel does.
 //
-// Of hugetlb mappings pages have the size that was asked for. Transparent huge pages can be where
-// memory of no file is private, 2 MiB that are aligned as such, all of one kind. Protections do not
-// divide a mapping, and neighbours of the same kind are one. For who holds the driver's lock.
+// Pages of a hugetlb mapping have the size that was asked for. Transparent huge pages are possible
+// in private memory that belongs to no file, for each aligned 2 MiB of one kind. Protections do not
+// divide a mapping, and neighbours of the same kind are one mapping. Callers hold the driver's
+// lock.
 #pragma once
 
 #include "framework/driver/native/memory/memory_map.h"
@@ -15,15 +16,15 @@
 namespace assay::native {
 
 enum class PageKind : std::uint8_t {
-    kSmall,    // nothing, files, and what processes share: 4 KiB
-    kPrivate,  // of no file, and the process's own
+    kSmall,    // 4 KiB: nothing mapped, files, and memory that processes share
+    kPrivate,  // private memory of no file
     kAdvised,  // the same, with MADV_HUGEPAGE
     kAgainst,  // the same, with MADV_NOHUGEPAGE
     k2M,       // hugetlb
     k1G,
 };
 
-// What mmap(2) maps with those flags. `fd`: of the file; -1: it cannot be asked what it is.
+// The kind of a mapping with these flags of mmap(2). `fd`: the file; -1 if it must not be queried.
 PageKind kind_of_mapping(long flags, int fd);
 
 class PageKinds {
@@ -31,22 +32,22 @@ class PageKinds {
     static constexpr std::uint64_t kUnit = std::uint64_t{2} << 20;
 
     void set(const Range& range, PageKind kind);
-    // madvise(2), for or against huge pages.
+    // madvise(2): `huge` is true for MADV_HUGEPAGE, false for MADV_NOHUGEPAGE.
     void advise(const Range& range, bool huge);
-    // mremap(2): what was `from` is `to` now, longer or shorter. With `keeps`, it is where it was,
-    // too.
+    // mremap(2) from `from` to `to`, perhaps longer or shorter. With `keeps` the old mapping also
+    // stays (MREMAP_DONTUNMAP).
     void move(const Range& from, const Range& to, bool keeps);
 
-    // What profilers are told: whole units.
+    // A change for profilers. The range has whole units of kUnit.
     struct Change {
         Range range;
         std::uint64_t operation;  // TRACE_MARKER_PAGES_*
     };
-    // What has changed for them since the last call.
+    // Returns the changes since the last call.
     std::vector<Change> take_changes();
-    // How many there have been, of all calls.
+    // The number of changes that all calls returned.
     std::uint64_t changes() const { return changes_; }
-    // Nothing of it has been told to whom it is told from now on.
+    // Forgets the reported kinds, so that a new collector gets all of them.
     void tell_anew();
 
   private:
@@ -58,7 +59,7 @@ class PageKinds {
 
     RangeMap<PageKind> kinds_;
     RangeMap<Told> told_;
-    std::vector<Range> touched_;  // of kinds_, since changes were taken
+    std::vector<Range> touched_;  // parts of kinds_ since the last take_changes()
     std::uint64_t changes_ = 0;
 };
 

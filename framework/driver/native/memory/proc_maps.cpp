@@ -15,7 +15,7 @@ bool is_kernel_name(std::string_view name) {
     return name == "[heap]" || name == "[stack]";
 }
 
-// As the kernel names them: include/linux/mm.h, vma_is_initial_heap and vma_is_initial_stack.
+// The kernel's names: include/linux/mm.h, vma_is_initial_heap and vma_is_initial_stack.
 std::string name_of(const Mapping& mapping, const ProgramRanges& ranges) {
     if (!mapping.name.empty() && !is_kernel_name(mapping.name)) return mapping.name;
     if (mapping.start < ranges.heap_end && ranges.heap_start < mapping.end) return "[heap]";
@@ -23,10 +23,10 @@ std::string name_of(const Mapping& mapping, const ProgramRanges& ranges) {
     return "";
 }
 
-// Gives a mapping of the program's its name and the permissions that the program has given.
+// Sets the name and permissions that the program has given to its mapping.
 void show_as_program(Mapping& mapping, const MemoryMap& memory, const ProgramRanges& ranges) {
     mapping.name = name_of(mapping, ranges);
-    // The driver takes away the permission to write to code, or to execute it in place
+    // The driver takes away the permission to write to code or to execute it in place
     // (code_watch.h).
     const Region* region = memory.find(mapping.start);
     if (region == nullptr) return;
@@ -43,7 +43,7 @@ bool continues(const Mapping& before, const Mapping& next) {
            offset == offset_before;
 }
 
-// True if the driver may have divided what the program sees as one mapping.
+// True if the driver may have divided a mapping that the program sees as one.
 bool is_one_region(const Mapping& before, const Mapping& next, const MemoryMap& memory) {
     const Region* region = memory.find(before.start);
     return region != nullptr && region->writable && region->end > next.start;
@@ -67,7 +67,8 @@ std::vector<Mapping> parts_of_program(const Mapping& mapping, const MemoryMap& m
                                       const ProgramRanges& ranges) {
     std::vector<Mapping> parts;
     for (const Range& own : without_own_memory({mapping.start, mapping.end})) {
-        // The kernel joins pages of code that the driver has protected with read-only pages.
+        // The kernel joins code pages that the driver has protected with neighbouring read-only
+        // pages.
         const std::size_t first = parts.size();
         for (std::uint64_t start = own.start; start < own.end;) {
             Mapping part = mapping;
@@ -100,7 +101,7 @@ std::optional<Mapping> parse_mapping(std::string_view line) {
     return mapping;
 }
 
-// fs/proc/task_mmu.c, show_vma_header_prefix.
+// Same format as fs/proc/task_mmu.c, show_vma_header_prefix.
 std::string to_line(const Mapping& mapping) {
     constexpr std::size_t kNameColumn = 73;
     std::array<char, 128> prefix{};

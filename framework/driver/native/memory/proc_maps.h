@@ -1,6 +1,5 @@
-// The text of /proc/PID/maps and smaps: what of it is the program's.
-//
-// Also what reads files of /proc.
+// The text of /proc/PID/maps and smaps: finds the parts that are the program's. Also reads files of
+// /proc.
 #pragma once
 
 #include "framework/driver/native/memory/memory_map.h"
@@ -16,9 +15,7 @@
 
 namespace assay::native {
 
-// The contents of a small file of /proc.
-
-// Empty if it cannot be read.
+// The contents of a small file of /proc. Empty if it cannot be read.
 inline std::string read_file(const char* path) {
     std::string text;
     const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -29,7 +26,7 @@ inline std::string read_file(const char* path) {
     return text;
 }
 
-// A line of maps, and the first line of each mapping in smaps: proc_pid_maps(5).
+// A line of maps, or the first line of each mapping in smaps: proc_pid_maps(5).
 struct Mapping {
     std::uint64_t start = 0, end = 0;
     std::string permissions;  // "rwxp"
@@ -39,14 +36,14 @@ struct Mapping {
     std::string name;
 };
 
-// Of this process. None if the kernel does not tell: without /proc.
+// The mappings of this process. Empty if /proc is missing.
 std::vector<Mapping> own_mappings();
 
-// Nothing for lines of another kind.
+// Returns nullopt for lines of another kind.
 std::optional<Mapping> parse_mapping(std::string_view line);
 std::string to_line(const Mapping& mapping);
 
-// What of the program the kernel does not know by name.
+// Ranges of the program that the kernel cannot name.
 struct ProgramRanges {
     std::uint64_t heap_start = 0, heap_end = 0;  // the emulated break
     std::uint64_t stack_end = 0;
@@ -57,8 +54,9 @@ struct ProgramRanges {
 std::vector<Mapping> parts_of_program(const Mapping& mapping, const MemoryMap& memory,
                                       const ProgramRanges& ranges);
 
-// `text` as it would be for the program alone: without the driver's memory (own_memory.h), with the
-// program's own heap and stack named, and with the permissions that the program has given.
+// `text` as the kernel would show it without the driver. The driver's memory is left out
+// (own_memory.h). The program's own heap and stack have their names, and mappings have the
+// permissions that the program has given.
 std::string maps_of_program(std::string_view text, const MemoryMap& memory,
                             const ProgramRanges& ranges);
 
