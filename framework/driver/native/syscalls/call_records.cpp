@@ -9,7 +9,7 @@
 namespace assay::native {
 namespace {
 
-// By the kernel: libc would ask the vDSO, which is no longer where it knows it (move_vdso()).
+// Asks the kernel. libc would call the vDSO at its old address: see move_vdso().
 std::uint64_t nanoseconds_now() {
     timespec now{};
     syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
@@ -28,14 +28,14 @@ CallRecords::CallRecords(Thread& thread, long number)
     if (!wanted_) return;
     const Context& context = *thread.context;
     const TraceTables& trace = thread.process.trace;
-    // What the exit belongs to can be another one when the call has returned: a child that shares
-    // the memory uses the context, too.
+    // The exit's block may be another one after the call, because a child that shares the memory
+    // also uses this context.
     const Block& block = thread.process.cache.block_of(static_cast<std::uint32_t>(context.exit_id));
     instr_ = block.first_instr + block.instr_count - 1U;
     pid_ = thread.pid();
     if (trace::tells_contexts(trace.spec())) node_ = context.calls.node->number;
     if (row_of(number).traits & kMayNotReturn) record_call();
-    // A filter that the program has installed need not permit to ask for the time.
+    // A seccomp filter of the program may forbid the call that reads the time.
     if (trace.captures(trace::kCaptureSystemCallTimes) && !thread.process.filters_calls)
         begin_ = nanoseconds_now();
 }

@@ -1,5 +1,5 @@
-// What the trace says of a system call (trace_capture_system_calls): its number, its result and,
-// if that is asked for, how long it took.
+// Records of system calls in the trace (trace_capture_system_calls): the number, the result and, if
+// wanted, the duration.
 #pragma once
 
 #include "framework/driver/native/process/process.h"
@@ -8,19 +8,20 @@
 
 namespace assay::native {
 
-// Of one call, from before it is made until it has returned. For who holds the driver's lock. Where
-// system calls are not captured, or the thread does not collect, it does nothing.
+// The record of one call, created before the call is made. Does nothing if system calls are not
+// captured or if the thread does not collect. Callers hold the driver's lock.
 class CallRecords {
   public:
-    // Calls that may not return are recorded here.
+    // Records the call already here if it may not return.
     CallRecords(Thread& thread, long number);
 
-    // One of these, where the thread comes back. Not the child of a fork, which has made no call:
-    // there they do nothing.
+    // The thread calls one of the next three functions when it comes back. They do nothing in the
+    // child of a fork, which has made no call.
     void has_result(long result);
-    // A filter of the program's has refused it, by a signal.
+    // A seccomp filter of the program has refused the call by a signal.
     void has_no_result();
-    // A signal came before it. The call is made again, or the signal's handler leaves it.
+    // A signal came before the call. The program makes the call again, or the signal's handler
+    // skips it.
     void was_not_made();
 
   private:
@@ -32,8 +33,8 @@ class CallRecords {
     long number_;
     bool wanted_, recorded_ = false;
     pid_t pid_ = 0;            // the process that makes the call
-    std::uint32_t instr_ = 0;  // the call, in the instruction table
-    std::uint32_t node_ = 0;   // where trace::tells_contexts()
+    std::uint32_t instr_ = 0;  // index of the call in the instruction table
+    std::uint32_t node_ = 0;   // only if trace::tells_contexts()
     std::uint64_t begin_ = 0;  // nanoseconds, if times are wanted
 };
 

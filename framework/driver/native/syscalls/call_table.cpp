@@ -20,7 +20,7 @@
 namespace assay::native {
 namespace {
 
-// Newer than the oldest supported headers: mseal(2), Linux 6.10; futex_waitv(2), 5.16, and its
+// Calls that the oldest supported headers lack: mseal(2), Linux 6.10; futex_waitv(2), 5.16, and its
 // relatives, 6.7.
 constexpr long kMemorySeal = 462;
 constexpr long kFutexWaitMany = 449, kFutexWake = 454, kFutexWait = 455, kFutexRequeue = 456;
@@ -29,12 +29,11 @@ bool never_waits(const Call& /*call*/) {
     return false;
 }
 
-// --- Whether a call is likely to wait, for Schedule: the other threads of the program run
-// meanwhile.
-//     Where the number does not tell, it depends on whether there is anything to read, or room to
-//     write, at the moment.
+// --- Is a call likely to wait? Schedule then runs the program's other threads meanwhile.
+//     For many calls it depends on whether there is something to read, or room to write, right now.
 
-// Filters of the program's need not permit the driver's own calls.
+// A seccomp filter of the program may forbid the driver's own calls; the function then assumes that
+// the call waits.
 bool waits_for(const Call& call, short events) {
     if (call.process().filters_calls) return true;
     const auto descriptor = static_cast<int>(call.arguments[0]);
@@ -43,8 +42,8 @@ bool waits_for(const Call& call, short events) {
     return (fcntl(descriptor, F_GETFL) & O_NONBLOCK) == 0;
 }
 
-// There is room for so much in a pipe that poll(2) finds writable (pipe(7), PIPE_BUF), but not for
-// more. Who empties it may be a thread of the program.
+// A pipe that poll(2) reports as writable has room for PIPE_BUF bytes (pipe(7)), but perhaps not
+// for more. The reader that empties it may be a thread of the program.
 bool may_wait_for_room(const Call& call, bool has_size) {
     constexpr std::uint64_t kSurelyFits = 4096;
     if (waits_for(call, POLLOUT)) return true;
@@ -56,7 +55,7 @@ bool may_wait_for_room(const Call& call, bool has_size) {
            (fcntl(descriptor, F_GETFL) & O_NONBLOCK) == 0;
 }
 
-// A timespec or a timeval.
+// True if the argument points to a timespec or timeval of 0.
 bool is_no_time(const Call& call, unsigned argument) {
     long time[2];
     return call.arguments[argument] != 0 &&
@@ -97,7 +96,7 @@ bool writing_pieces_waits(const Call& call) {
     return may_wait_for_room(call, false);
 }
 
-// `flags`: the argument that has them.
+// `flags`: the index of the argument with the flags.
 template <unsigned flags>
 bool receiving_waits(const Call& call) {
     return (call.arguments[flags] & MSG_DONTWAIT) == 0 && waits_for(call, POLLIN);
@@ -108,24 +107,24 @@ bool sending_waits(const Call& call) {
     return (call.arguments[flags] & MSG_DONTWAIT) == 0 && waits_for(call, POLLOUT);
 }
 
-// Unless that argument, a timespec or a timeval, is no time at all.
+// True unless the timeout, a timespec or timeval, is 0. `time`: the index of its argument.
 template <unsigned time>
 bool waits_until(const Call& call) {
     return !is_no_time(call, time);
 }
 
-// The same of a number of milliseconds.
+// True unless the timeout in milliseconds is 0. `milliseconds`: the index of its argument.
 template <unsigned milliseconds>
 bool waits_so_long(const Call& call) {
     return static_cast<int>(call.arguments[milliseconds]) != 0;
 }
-// Unless the argument has that flag.
+// True unless the argument has the flag `at_once`.
 template <unsigned flags, long at_once>
 bool waits_unless(const Call& call) {
     return (call.arguments[flags] & at_once) == 0;
 }
 
-// --- Calls that need no more than their arguments put in order.
+// --- Calls whose arguments only have to be put in order.
 
 long do_fork(const Call& call) {
     return do_clone(call.thread, {.flags = SIGCHLD});
@@ -158,7 +157,7 @@ long do_exit_process(const Call& call) {
     return 0;
 }
 
-// The driver's libc has registered its own.
+// Fails because the driver's libc has already registered its own rseq area.
 long do_register_rseq(const Call& /*call*/) {
     return -ENOSYS;
 }
@@ -303,7 +302,7 @@ constexpr CallRow kNoRow{-1, pass_on, never_waits};
 constexpr std::size_t kNumbers = 512;
 
 constexpr std::array<std::uint8_t, kNumbers> index_rows() {
-    std::array<std::uint8_t, kNumbers> indices{};  // from 1 on
+    std::array<std::uint8_t, kNumbers> indices{};  // from 1 on; 0: no row
     std::uint8_t index = 0;
     for (const CallRow& row : kRows) indices[static_cast<std::size_t>(row.number)] = ++index;
     return indices;

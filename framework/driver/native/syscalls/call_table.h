@@ -1,4 +1,4 @@
-// What the driver does for each system call, and what it has to know of it.
+// How the driver handles each system call.
 #pragma once
 
 #include "framework/driver/native/syscalls/syscalls.h"
@@ -8,8 +8,8 @@
 namespace assay::native {
 
 enum CallTraits : std::uint8_t {
-    kInStrictMode = 1,  // seccomp(2) permits it then
-    kFillsBuffer = 2,   // the second argument, of so many bytes as the third says
+    kInStrictMode = 1,  // seccomp(2) permits it in strict mode
+    kFillsBuffer = 2,   // writes to the second argument; the third is its size
     kMayNotReturn = 4,
 };
 
@@ -19,13 +19,13 @@ struct CallRow {
     long number;
     long (*handler)(const Call&);
     bool (*may_wait)(const Call&);
-    // Which argument is a descriptor that programs try, to find out what is open, or use by
-    // accident.
+    // The index of an argument that is a descriptor. It has to be checked because programs try
+    // descriptors to find open ones, or use a wrong one.
     std::uint8_t descriptor = kNoDescriptor;
     std::uint8_t traits = 0;
 };
 
-// Of a call without a row of its own, one that is passed on and does not wait.
+// Returns a default row for an unlisted call: the driver passes it on, and it does not wait.
 const CallRow& row_of(long number);
 
 }  // namespace assay::native

@@ -22,20 +22,20 @@
 namespace assay::native {
 namespace {
 
-constexpr std::uint64_t kClone2Flags = 0xffffffff;  // clone(2) has no others
+constexpr std::uint64_t kClone2Flags = 0xffffffff;  // clone(2) has only these flags
 
 void write_tid(std::uint64_t where, pid_t tid) {
     write_target(where, &tid, sizeof tid);
 }
 
-// The child's registers are the caller's, but for the result, the stack and fs.
+// The child has the caller's registers, except the result, the stack and fs.
 void set_child_registers(Context& context, const CloneArguments& arguments) {
     context.gpr[RAX] = 0;
     if (arguments.stack != 0) context.gpr[RSP] = arguments.stack;
     if (arguments.flags & CLONE_SETTLS) context.target_fs = arguments.tls;
 }
 
-// What a thread's code sees of its state.
+// The registers of a thread, as the program sees them.
 struct Registers {
     std::uint64_t gpr[16];
     std::uint64_t rflags, pc, target_fs, target_gs;
@@ -62,15 +62,15 @@ void set_registers(Context& context, const Registers& registers) {
     std::memcpy(context.vector_state, registers.vector_state, sizeof registers.vector_state);
 }
 
-// While a process or thread is made, no signal may arrive: it would be there twice, or find a
-// thread without a context. False, with all as before, if one is pending already.
+// Blocks all signals, because none may arrive while a process or thread is made: it would arrive in
+// both processes, or in a thread without a context. False if a signal is already pending.
 bool hold_signals(const Thread& thread) {
     Signals::block_all();
     return !thread.signals.pending();
 }
 
-// --- Threads. Those of the driver are libc's, so that driver code finds libc's state at fs; the
-// program's own libc sets up what it needs by itself.
+// --- Threads. The driver creates them with libc, so that driver code finds libc's state at fs. The
+// program's own libc sets up its own state.
 
 struct NewThread {
     Thread& thread;
@@ -80,9 +80,10 @@ struct NewThread {
     std::atomic<std::uint32_t> tid{0};
 };
 
-// What is cleared when the thread ends, where somebody may wait for it. libc's thread of the driver
-// is detached and needs no such notice. Filters of sandboxes do not permit the call, since no libc
-// needs it there: Chromium's ends a process that makes it. Then the driver clears it itself.
+// The kernel clears this word when the thread ends, and wakes a waiting thread. The driver's libc
+// does not need it, because its thread is detached. Filters of sandboxes may forbid
+// set_tid_address(2), because no libc calls it there: Chromium's filter ends the process. With
+// filters the driver clears the word itself.
 void set_clear_child_tid(Thread& thread, std::uint64_t where) {
     thread.end_notice = {};
     if (thread.process.filters_calls || thread.process.schedule.wanted())
@@ -91,8 +92,9 @@ void set_clear_child_tid(Thread& thread, std::uint64_t where) {
         syscall(SYS_set_tid_address, where);
 }
 
-// As the kernel does it (kernel/fork.c, mm_release), but earlier. Who waits for it may reuse the
-// memory of the list of robust futexes before the kernel looks at that, and mostly it is empty.
+// Does the kernel's work (kernel/fork.c, mm_release), but earlier. The thread that waits may reuse
+// the memory of the list of robust futexes before the kernel reads the list. An empty list, the
+// usual case, is therefore removed first.
 void notify_of_end(const Thread::EndNotice& notice) {
     if (notice.clear_child_tid == 0) return;
     std::uint64_t first = 0;
@@ -113,20 +115,20 @@ void* run_new_thread(void* argument) {
         set_clear_child_tid(thread, arguments.child_tid);
     else
         set_clear_child_tid(thread, 0);
-    // The driver's libc has registered its own list, of which it uses nothing.
+    // Removes the robust list of the driver's libc, which does not use it.
     syscall(SYS_set_robust_list, nullptr, sizeof(robust_list_head));
     thread.begin(start.number, start.signal_mask);
     if (arguments.flags & CLONE_CHILD_SETTID)
         write_tid(arguments.child_tid, static_cast<pid_t>(tid));
     start.tid.store(tid, std::memory_order_release);
     trace::futex_wake(start.tid);
-    // `start` is gone from here on.
+    // `start` no longer exists from here on.
     thread.process.run_thread(thread);
     Signals::block_all();
     return nullptr;
 }
 
-// One that is to go on where the parent is; nullptr if there can be no more.
+// Returns a thread that continues at the parent's place, or nullptr if there are too many threads.
 Thread* thread_like(Thread& parent, const CloneArguments& arguments) {
     Process& process = parent.process;
     Thread* thread = process.idle_thread();
@@ -140,12 +142,13 @@ Thread* thread_like(Thread& parent, const CloneArguments& arguments) {
     return thread;
 }
 
-// With its first thread, libc handles the signal by which all threads change their user: glibc's
-// internal-signals.h, nptl/pthread_create.c. So has the program's libc, whose threads they are.
+// The signal with which all threads change their user. libc installs a handler for it with its
+// first thread: glibc's internal-signals.h, nptl/pthread_create.c. The driver's libc must not
+// replace the handler of the program's libc.
 constexpr int kSetXid = 33;
 
-// A thread of libc's, on so much of the stack that `thread` has for driver code, says by `ready`
-// that it has begun. 0, or an error number.
+// Creates a thread of libc on `stack_bytes` of `thread`'s stack for driver code, and waits until
+// the new thread has set `ready`. Returns 0 or an error number.
 int create_thread(Thread& thread, std::size_t stack_bytes, void* (*run)(void*), void* argument,
                   std::atomic<std::uint32_t>& ready) {
     pthread_attr_t attributes;
@@ -179,8 +182,8 @@ long start_thread(Thread& parent, const CloneArguments& arguments) {
 
 // --- Processes.
 
-// For clone(2) in the kernel, which has one place for two results: do_clone() fills in that of the
-// thread's number.
+// Arguments for the kernel's clone(2), which has one argument for two results: the thread's number
+// and the pidfd. With a pidfd, do_clone() stores the number itself.
 struct KernelArguments {
     std::uint64_t flags, parent_tid;
 };
@@ -191,8 +194,8 @@ KernelArguments kernel_arguments(const CloneArguments& arguments, std::uint64_t 
     return {flags & ~std::uint64_t{CLONE_PARENT_SETTID}, arguments.pidfd};
 }
 
-// In the child of a fork: what it does from now on is profiled by itself, beginning with caches
-// that are empty. False if it is not followed.
+// In the child of a fork: starts a profile of its own, with empty caches. False if the child is not
+// followed.
 bool become_image(Thread& thread) {
     TraceTables& trace = thread.process.trace;
     if (trace.channel() < 0 || trace.detached()) return false;
@@ -200,7 +203,7 @@ bool become_image(Thread& thread) {
     return image.usable() && trace.move_to(image) && thread.move_to_new_image();
 }
 
-// The child of a fork has a copy of everything.
+// The child gets a copy of all memory.
 long fork_process(Thread& thread, const CloneArguments& arguments) {
     Process& process = thread.process;
     process.wait_for_ended_threads();
@@ -229,16 +232,16 @@ long fork_process(Thread& thread, const CloneArguments& arguments) {
     return 0;
 }
 
-// vfork(2) and posix_spawn(3): the child shares the memory, and its parent waits until it executes
-// a program or ends. It takes the parent's thread over, on a stack of the driver's of its own, and
-// what it executes counts as its parent's.
+// vfork(2) and posix_spawn(3). The child shares the memory, and its parent waits until the child
+// executes a program or ends. The child runs as the parent's Thread, on a separate driver stack.
+// Its instructions are counted for the parent.
 struct SharingChild {
     Thread& thread;
     const CloneArguments& arguments;
     std::uint32_t stack_site;
 };
 
-// What such a child can change of what is its parent's.
+// State of the parent that such a child can change.
 struct LentState {
     Registers registers;
     Signals::State signals;
@@ -251,7 +254,7 @@ LentState state_of(const Thread& thread) {
             thread.process.attributes};
 }
 
-// All but its signals, which may arrive from then on.
+// Restores all state except signals, which may arrive from then on.
 void restore(Thread& thread, const LentState& state) {
     set_registers(*thread.context, state.registers);
     thread.relations = state.relations;
@@ -279,7 +282,7 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (stack == MAP_FAILED) return -ENOMEM;
     const LentState before = state_of(thread);
-    // Its dispositions are its own, unless it asks for its parent's.
+    // The child has its own signal actions, unless it asks for its parent's (CLONE_SIGHAND).
     SignalActions actions = *thread.relations.actions;
     if (!(arguments.flags & CLONE_SIGHAND)) thread.relations.actions = &actions;
     SharingChild child{thread, arguments, thread.stack_site()};
@@ -301,17 +304,18 @@ long fork_sharing(Thread& thread, const CloneArguments& arguments) {
     return pid;
 }
 
-// CLONE_VM alone: a process that shares the memory while its parent goes on, as LeakSanitizer's
-// does that traces its parent. For the driver it is one more thread. What libc keeps for a thread
-// of the driver is that of a helper, which waits in the parent for the child's end, on the lower
-// part of the stack that the child has.
+// CLONE_VM alone makes a process that shares the memory while its parent continues. LeakSanitizer
+// starts such a process to trace its parent.
+//
+// For the driver the process is one more thread. libc's state for it belongs to a helper thread.
+// The helper waits in the parent for the child's end, on the lower part of the child's stack.
 struct SharingProcess {
     Thread& thread;
     const CloneArguments& arguments;
     std::uint32_t number;
     std::uint64_t signal_mask;
-    SignalActions actions;                // to begin with, if they are not to be the parent's own
-    std::atomic<std::uint32_t> ready{0};  // the child has begun, or cannot
+    SignalActions actions;                // the child's first actions, without CLONE_SIGHAND
+    std::atomic<std::uint32_t> ready{0};  // 1: the child has begun, or cannot
     long result = 0;
 };
 
@@ -330,12 +334,12 @@ int run_sharing_process(void* argument) {
     start.result = gettid();
     start.ready.store(1, std::memory_order_release);
     trace::futex_wake(start.ready);
-    // `start` is gone from here on.
+    // `start` no longer exists from here on.
     thread.process.run_thread(thread);
     _exit(0);
 }
 
-// Whoever waits for the child reaps it: this one only looks.
+// Waits for the child's end, but leaves it for its parent to reap.
 void wait_for_child(pid_t pid) {
     siginfo_t info;
     while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT | __WALL) != 0 &&
@@ -343,9 +347,10 @@ void wait_for_child(pid_t pid) {
     }
 }
 
-// With CLONE_PARENT: only a descriptor tells of the end of another process's child. Where there is
-// none, for an old kernel or a filter refuses it or the program has them all open, its number does,
-// once its parent has reaped it.
+// With CLONE_PARENT the child belongs to another process, so only a descriptor reports its end.
+// There may be no descriptor: the kernel is old, a filter refuses the call, or the program has
+// opened all of them. The function then waits until the child's number is free, after its parent
+// has reaped it.
 void wait_for_sibling(DriverLock& lock, pid_t pid) {
     constexpr timespec kMoment{0, 1'000'000};
     lock.lock();
@@ -371,7 +376,7 @@ void* help_sharing_process(void* argument) {
     Thread& thread = start.thread;
     Process& process = thread.process;
     const stack_t stack = thread.driver_stack();
-    // `start` is gone once the child has begun.
+    // `start` no longer exists after the child has begun.
     const std::uint64_t start_flags = start.arguments.flags, child_tid = start.arguments.child_tid;
     const KernelArguments kernel = kernel_arguments(start.arguments, CLONE_SETTLS);
     const int pid = clone(&run_sharing_process, static_cast<char*>(stack.ss_sp) + stack.ss_size,
@@ -409,8 +414,9 @@ long start_sharing_process(Thread& parent, const CloneArguments& arguments) {
     return start.result;
 }
 
-// What the kernel says of threads (kernel/fork.c, copy_process), which it is not asked about in
-// this way. It gives descriptors for threads only from Linux 6.9 on.
+// The kernel's rules for the flags of threads (kernel/fork.c, copy_process). The driver passes
+// other flags to the kernel and so has to check these. Before Linux 6.9 the kernel gives no
+// descriptors for threads.
 bool is_possible(std::uint64_t flags) {
     if (flags & CLONE_THREAD && !(flags & CLONE_SIGHAND)) return false;
     if (flags & CLONE_SIGHAND && !(flags & CLONE_VM)) return false;
@@ -434,7 +440,7 @@ long do_clone(Thread& thread, const CloneArguments& arguments) {
     else
         result = start_sharing_process(thread, arguments);
     thread.signals.restore_mask_in_kernel();
-    // From here on it is no harm if it cannot be written.
+    // The child exists: a failing write is ignored from here on.
     if (result > 0 && flags & CLONE_PARENT_SETTID)
         write_tid(arguments.parent_tid, static_cast<pid_t>(result));
     return result;
@@ -450,8 +456,9 @@ void do_exit(Thread& thread, int status) {
         if (!process.schedule.wanted()) notify_of_end(thread.end_notice);
         if (!last) return thread.end();
     }
-    // The first thread's stack is not libc's to free, and the last one's status is the process's
-    // (since Linux 6.0, kernel/exit.c, synchronize_group_exit), which libc would end with 0.
+    // libc must not free the first thread's stack, and would end the last thread with status 0. The
+    // last thread's status is the process's status (since Linux 6.0, kernel/exit.c,
+    // synchronize_group_exit).
     Signals::block_all();
     process.lock.unlock();
     for (;;) syscall(SYS_exit, status);

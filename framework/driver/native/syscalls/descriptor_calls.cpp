@@ -1,5 +1,5 @@
-// The target's calls on descriptors. Those of the driver are not open, for the target. What is read
-// into code changes the code.
+// The program's calls on descriptors. To the program, the driver's descriptors are closed. Data
+// that are read into code change the code.
 #include "framework/driver/native/machine/own_descriptors.h"
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/own_memory.h"
@@ -27,7 +27,7 @@
 namespace assay::native {
 namespace {
 
-// A folder of /proc with the descriptors of this process.
+// True for a folder of /proc that lists this process's descriptors.
 bool lists_descriptors(long descriptor) {
     std::array<char, 64> target{};
     const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
@@ -44,7 +44,7 @@ bool names_own_descriptor(std::string_view name) {
     return error == std::errc() && end == name.data() + name.size() && is_own_descriptor(number);
 }
 
-// The entries of getdents64(2), a `linux_dirent64` each, without those of the driver.
+// Removes the driver's descriptors from the entries of getdents64(2), each a `linux_dirent64`.
 std::string without_own(const std::string& entries) {
     constexpr std::size_t kLengthAt = offsetof(dirent64, d_reclen);
     constexpr std::size_t kNameAt = offsetof(dirent64, d_name);
@@ -66,7 +66,7 @@ bool is_on_own_descriptor(const Call& call) {
     const bool without = call.number == SYS_mmap && (call.arguments[3] & MAP_ANONYMOUS);
     if (argument != kNoDescriptor && !without && is_own_descriptor(call.arguments[argument]))
         return true;
-    // It cannot take the place of one either.
+    // dup2(2) and dup3(2) must not replace a descriptor of the driver either.
     return (call.number == SYS_dup2 || call.number == SYS_dup3) &&
            is_own_descriptor(call.arguments[1]);
 }
@@ -79,13 +79,13 @@ long do_list_folder(const Call& call) {
         std::string entries(static_cast<std::size_t>(got), '\0');
         if (!read_target(call.unsigned_argument(1), entries.data(), entries.size())) return -EFAULT;
         const std::string kept = without_own(entries);
-        if (kept.empty()) continue;  // which would be the end
+        if (kept.empty()) continue;  // an empty result would mean the end
         if (!write_target(call.unsigned_argument(1), kept.data(), kept.size())) return -EFAULT;
         return static_cast<long>(kept.size());
     }
 }
 
-// Reading, and asking about, files of /proc that describe the process; see ShownFiles.
+// Reads of files of /proc that describe the process, and queries about them; see ShownFiles.
 
 namespace {
 
@@ -114,7 +114,7 @@ std::string contents(const Process& process, ProcFile file) {
     }
 }
 
-// Where a call's bytes go; nothing if the kernel is to say what is wrong.
+// The buffers of a call; nullopt if the kernel has to report an error.
 std::optional<std::vector<iovec>> buffers(const Call& call) {
     if (call.number == SYS_read || call.number == SYS_pread64)
         return std::vector{iovec{call.pointer<void>(1), call.unsigned_argument(2)}};
@@ -125,14 +125,14 @@ std::optional<std::vector<iovec>> buffers(const Call& call) {
     return found;
 }
 
-// Where it reads; nothing: from the descriptor's position on.
+// The offset to read at; nullopt: the descriptor's position.
 std::optional<off_t> place(const Call& call) {
     const bool has_place = call.number == SYS_pread64 || call.number == SYS_preadv ||
                            (call.number == SYS_preadv2 && call.arguments[3] != -1);
     return has_place ? std::optional(call.arguments[3]) : std::nullopt;
 }
 
-// The result of read(2).
+// Returns the result of read(2).
 long copy_out(const std::string& text, std::size_t from, const std::vector<iovec>& to) {
     std::size_t copied = 0;
     for (const iovec& part : to) {
@@ -158,15 +158,15 @@ long read_shown(const Call& call, ShownFile& file, const std::vector<iovec>& to)
     return got;
 }
 
-// Whether the descriptor is open for reading, or for writing.
+// `access`: O_RDONLY or O_WRONLY.
 bool is_open_for(long descriptor, int access) {
     const int flags = fcntl(static_cast<int>(descriptor), F_GETFL);
     const int mode = flags & O_ACCMODE;
     return flags >= 0 && !(flags & O_PATH) && (mode == access || mode == O_RDWR);
 }
 
-// sendfile(2) and splice(2), which no file of this kind supports since Linux 5.10. The kernel looks
-// at the descriptors first.
+// Answers sendfile(2) and splice(2), which files of /proc do not support since Linux 5.10. Checks
+// the descriptors first, as the kernel does.
 long refuse_to_move(const Call& call) {
     const bool splices = call.number == SYS_splice;
     if (splices && call.arguments[4] == 0) return 0;
@@ -176,7 +176,7 @@ long refuse_to_move(const Call& call) {
 
 // --- PROCMAP_QUERY
 
-// linux/fs.h, struct procmap_query; Linux 6.11.
+// struct procmap_query of linux/fs.h, since Linux 6.11.
 struct MapQuery {
     std::uint64_t size, query_flags, query_addr;
     std::uint64_t vma_start, vma_end, vma_flags, vma_page_size, vma_offset, inode;
@@ -188,7 +188,7 @@ constexpr std::uint64_t kReadable = 1, kWritable = 2, kExecutable = 4, kShared =
 constexpr std::uint64_t kPermissions = kReadable | kWritable | kExecutable | kShared;
 constexpr std::uint64_t kCoveringOrNext = 0x10;
 
-// What of the mapping that the kernel has found is the program's, from the address on.
+// The program's first part of the mapping `found`, from the address on.
 std::optional<Mapping> part_of_program(const Process& process, const MapQuery& found,
                                        std::uint64_t address, const char* name) {
     Mapping mapping;
@@ -203,7 +203,7 @@ std::optional<Mapping> part_of_program(const Process& process, const MapQuery& f
     return {};
 }
 
-// Into the program's `query`, from what the kernel has `found`.
+// Writes the answer into the program's `query`. `found`: the kernel's answer.
 long answer(const Call& call, MapQuery query, const MapQuery& found, const Mapping& mapping) {
     const std::uint64_t name = query.vma_name_addr, room = query.vma_name_size;
     const std::uint64_t flags = query.query_flags, address = query.query_addr;
@@ -223,8 +223,8 @@ long answer(const Call& call, MapQuery query, const MapQuery& found, const Mappi
     return write_target(call.unsigned_argument(2), &query, sizeof query) ? 0 : -EFAULT;
 }
 
-// query_matching_vma() of fs/proc/task_mmu.c. The permissions that are asked for are the program's,
-// so the kernel is asked for the next mapping, whatever its permissions.
+// Follows query_matching_vma() of fs/proc/task_mmu.c. Asks the kernel for the next mapping,
+// whatever its permissions, because the query is about the program's permissions.
 long query_map(const Call& call) {
     MapQuery query{};
     if (!read_target(call.unsigned_argument(2), &query, sizeof query) ||

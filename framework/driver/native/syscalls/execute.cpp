@@ -1,5 +1,5 @@
-// execve(2) and execveat(2) of the target: the new program runs under a driver of its own, with a
-// trace segment of its own, unless children are not followed or the driver cannot run it.
+// execve(2) and execveat(2) of the program. The new program runs under a new driver with a new
+// trace segment. It runs natively if children are not followed or if the driver cannot run it.
 #include "framework/driver/native/load/program_file.h"
 #include "framework/driver/native/machine/own_descriptors.h"
 #include "framework/driver/native/machine/target_memory.h"
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kLongestArgument = 128 * 1024;  // MAX_ARG_STRLEN, execve(2)
 
-// The arguments of execveat(2); execve(2) is the same with AT_FDCWD and 0.
+// The arguments of execveat(2). execve(2) has AT_FDCWD and 0.
 struct ExecCall {
     int folder;
     const char* path;
@@ -40,7 +40,7 @@ ExecCall exec_call(const Call& call) {
             at ? static_cast<int>(call.arguments[4]) : 0};
 }
 
-// What the call asks for, with a script replaced by its interpreter.
+// The file and arguments to execute. A script is already replaced by its interpreter.
 struct ExecuteRequest {
     ProgramFile file;
     std::vector<char*> arguments, environment;
@@ -53,7 +53,7 @@ bool all_readable(const std::vector<char*>& texts) {
     return true;
 }
 
-// False if something that it names cannot be read.
+// False if a string or pointer of the call cannot be read.
 bool read_request(const ExecCall& call, ExecuteRequest& request) {
     const auto path = read_target_text(call.path, PATH_MAX);
     auto arguments = read_target_pointers(call.arguments);
@@ -73,9 +73,9 @@ bool read_request(const ExecCall& call, ExecuteRequest& request) {
     return true;
 }
 
-// The call itself, on the way out of this image; all is undone if it fails. Without the lock, which
-// a child that shares its parent's memory would take with it. Such a child does not leave its
-// image: that is the parent's, which goes on (vfork(2)).
+// Makes `call`, which replaces this image. If it fails, all preparations are undone. The lock is
+// released, because a child that shares its parent's memory would take it along. Such a child does
+// not end the image, which is its parent's (vfork(2)).
 template <typename System>
 long depart(Thread& thread, trace::DriverState state, const System& call) {
     Process& process = thread.process;
@@ -90,7 +90,7 @@ long depart(Thread& thread, trace::DriverState state, const System& call) {
     return result;
 }
 
-// Under a driver of its own. 0: it has to run natively.
+// Executes the program under a new driver. Returns 0 if it has to run natively.
 long replace(Thread& thread, ExecuteRequest& request, int program) {
     Process& process = thread.process;
     NewImage image(process.trace.spec(), process.trace.value_lists(),
@@ -124,12 +124,12 @@ long replace(Thread& thread, ExecuteRequest& request, int program) {
     return result == -E2BIG ? result : 0;
 }
 
-// `file`: what is known of it, if anything is.
+// `file`: the file to execute, or nullptr if it is unknown.
 long run_natively(Thread& thread, const ExecCall& call, const ProgramFile* file) {
     TraceTables& trace = thread.process.trace;
     const std::string natively = "; it runs natively, without being profiled";
     if (thread.relations.shares_trace) {
-        // The parent's collector cannot be told afterwards that it has failed.
+        // The parent's collector cannot be told later that the call has failed.
         if (file && !file->natively.empty()) trace.message(file->natively + natively);
     } else if (file) {
         const bool known = !file->natively.empty();
@@ -137,7 +137,7 @@ long run_natively(Thread& thread, const ExecCall& call, const ProgramFile* file)
     }
     thread.signals.give_mask_to_kernel();
     const long result = depart(thread, trace::DriverState::kFinished, [&] {
-        // Filters of seccomp(2) may know the older call only.
+        // Filters of seccomp(2) may know only the older call.
         if (call.folder == AT_FDCWD && call.flags == 0)
             return syscall(SYS_execve, call.path, call.arguments, call.environment);
         return syscall(SYS_execveat, call.folder, call.path, call.arguments, call.environment,
@@ -147,15 +147,15 @@ long run_natively(Thread& thread, const ExecCall& call, const ProgramFile* file)
     return result;
 }
 
-// An assay below this one starts its driver, which no other driver can translate: both need gs, and
-// the same addresses.
+// True if the program is the driver of a nested assay. No driver can translate another: both need
+// gs and the same addresses.
 bool starts_driver(const ExecuteRequest& request) {
     return !request.environment.empty() && trace::launch_from(request.environment.front());
 }
 
 long depart_with(Thread& thread, const ExecCall& call, ExecuteRequest& request, int program) {
     if (thread.relations.tracer == getppid() && program >= 0) {
-        // The kernel lets it run: its tracer is told of that, and of nothing before.
+        // The kernel runs it. The tracer sees the new program, and nothing before.
         syscall(SYS_ptrace, PTRACE_TRACEME, 0, 0, 0);
         request.file.natively = request.file.name + ": its parent traces it";
         return run_natively(thread, call, &request.file);
@@ -171,17 +171,16 @@ long depart_with(Thread& thread, const ExecCall& call, ExecuteRequest& request, 
 
 }  // namespace
 
-// Returns only if it fails, with the kernel's error, or with kNotCalled if a signal is to be
-// delivered first.
+// Returns only on failure: the kernel's error, or kNotCalled if a signal has to be delivered first.
 long do_execute(const Call& made) {
     Thread& thread = made.thread;
     ExecCall call = exec_call(made);
-    // Kept for the next call: a child that shares its parent's memory does not come back to free
-    // what it has allocated.
+    // Static, so that the next call frees it: a child that shares its parent's memory does not come
+    // back to free its allocations.
     static thread_local ExecuteRequest request;
     request = {};
-    // What is opened for the new program is not left to the parent. The kernel does it, too, a
-    // moment later.
+    // The parent must not get the descriptors that are opened for the new program. The kernel also
+    // unshares them, a moment later.
     if (thread.relations.shares_descriptors)
         unshare(CLONE_FILES);
     else if (!thread.relations.shares_trace)
@@ -189,21 +188,21 @@ long do_execute(const Call& made) {
     const bool readable = read_request(call, request);
     if (readable && proc_file(AT_FDCWD, request.file.name) == ProcFile::kExecutable) {
         call.path = thread.process.program.executable.c_str();
-        // It keeps the name, by which the new image is called: "exe".
+        // The new image is named after the call's path: "exe".
         std::string name = std::move(request.file.name);
         request.file = find_program_file(AT_FDCWD, call.path, 0);
         request.file.name = std::move(name);
         request.command.file = call.path;
     }
-    // The number means something else in the parent, which finds the request.
+    // In the parent, which finds the request later, the descriptor's number means something else.
     const int program = std::exchange(request.file.descriptor, -1);
-    // No signal may arrive from here on: it would be noted, and lost with the image. The kernel
-    // keeps it for the next one.
+    // Blocks all signals. A signal that the driver notes from here on would be lost with the image;
+    // the kernel keeps a blocked signal for the new program.
     Signals::block_all();
     long result = kNotCalled;
     if (!thread.signals.pending()) {
         thread.signals.give_held_to_kernel();
-        // Those of other threads are in need of the driver's handler until they are gone.
+        // The signals of other threads need the driver's handler until these threads are gone.
         const bool alone = thread.process.is_only_thread(thread);
         if (alone) thread.relations.actions->let_kernel_ignore();
         result = readable ? depart_with(thread, call, request, program)

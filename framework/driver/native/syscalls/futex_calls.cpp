@@ -1,6 +1,6 @@
-// futex(2), with --schedule=fair: what it does to memory that only this process has, the driver
-// does, so that who waits and who is woken depends on nothing but the program. Memory that others
-// have, too, is the kernel's, and so are futexes with inherited priorities.
+// futex(2) with --schedule=fair. The driver handles futexes in memory that only this process has.
+// The order of waiting and waking then depends only on the program. The kernel handles
+// futexes in shared memory and those with inherited priorities.
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
@@ -19,15 +19,15 @@ namespace {
 
 constexpr long kNanoseconds = 1'000'000'000;
 
-// kernel/futex/core.c, get_futex_key().
+// The checks of kernel/futex/core.c, get_futex_key().
 long check(std::uint64_t address) {
     std::uint32_t value = 0;
     if (address % sizeof value != 0) return -EINVAL;
     return read_target(address, &value, sizeof value) ? 0 : -EFAULT;
 }
 
-// As restart_syscall(2) and signal(7) have it: with a time a call ends where a handler has run;
-// otherwise it goes on behind one with SA_RESTART.
+// The result after a signal, as in restart_syscall(2) and signal(7). A call with a timeout ends
+// after a handler. A call without one is made again if the handler has SA_RESTART.
 long after_signal(const Call& call, bool has_deadline) {
     const KernelAction action =
         call.thread.relations.actions->of(call.thread.signals.pending_number());
@@ -78,7 +78,7 @@ long wait(const Call& call, std::uint32_t bits) {
     return 0;
 }
 
-// The kernel wakes one where it is asked for none (kernel/futex/waitwake.c, futex_wake()).
+// The kernel wakes one thread even if `count` is 0 (kernel/futex/waitwake.c, futex_wake()).
 std::uint64_t at_least_one(long count) {
     return static_cast<std::uint64_t>(std::max(static_cast<int>(count), 1));
 }
@@ -106,7 +106,7 @@ long requeue(const Call& call, bool compares) {
     return static_cast<long>(woken + schedule.move(from, to, static_cast<unsigned>(moves)));
 }
 
-// futex(2), FUTEX_WAKE_OP: operation, comparison and two signed numbers of 12 bits.
+// FUTEX_WAKE_OP of futex(2): operation, comparison and two signed numbers of 12 bits.
 struct WakeOperation {
     unsigned operation, comparison;
     int argument, compared;
@@ -154,7 +154,7 @@ struct WakeOperation {
     }
 };
 
-// Nobody else of the process runs meanwhile.
+// No other thread of the process runs meanwhile.
 long wake_and_operate(const Call& call) {
     const std::uint64_t first = call.unsigned_argument(0), second = call.unsigned_argument(4);
     for (const std::uint64_t address : {first, second})
@@ -177,10 +177,10 @@ bool is_own(const Call& call, std::uint64_t address) {
     return (call.arguments[1] & FUTEX_PRIVATE_FLAG) || !call.process().shared_memory.has(address);
 }
 
-// --- Robust locks: kernel/futex/core.c, exit_robust_list(). The kernel does that once more, and
-// finds nothing left to do.
+// --- Robust locks: kernel/futex/core.c, exit_robust_list(). The kernel repeats this work later,
+// and finds nothing left to do.
 
-constexpr std::uint64_t kPriorityInherited = 1;  // in the address of an entry
+constexpr std::uint64_t kPriorityInherited = 1;  // flag in the address of an entry
 
 void release_lock(const Thread& thread, std::uint64_t address, bool pending) {
     Process& process = thread.process;
@@ -193,7 +193,7 @@ void release_lock(const Thread& thread, std::uint64_t address, bool pending) {
         else
             process.schedule.wake(address, 1, FUTEX_BITSET_MATCH_ANY);
     };
-    // It was released, and the thread has not woken anybody.
+    // The thread has released the lock and has not woken a waiting thread.
     if (pending && value == 0) return wake();
     if ((value & FUTEX_TID_MASK) != static_cast<std::uint32_t>(thread.tid())) return;
     if (assay_touch(reinterpret_cast<void*>(address)) != 0) return;
@@ -203,7 +203,7 @@ void release_lock(const Thread& thread, std::uint64_t address, bool pending) {
     if (value & FUTEX_WAITERS) wake();
 }
 
-// Returns whether the kernel has to look at the list, too.
+// True if the kernel also has to process the list.
 bool release_robust_locks(const Thread& thread) {
     robust_list_head head{};
     const std::uint64_t list = thread.end_notice.robust_list;
@@ -255,7 +255,7 @@ long do_futex(const Call& call) {
     }
 }
 
-// As of an older kernel.
+// Answers like an older kernel, without these calls.
 long do_newer_futex(const Call& call) {
     return call.process().schedule.wanted() ? -ENOSYS : pass_on(call);
 }

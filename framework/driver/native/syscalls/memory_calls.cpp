@@ -1,4 +1,4 @@
-// The target's calls that change its memory: mmap(2) and its relatives, and brk(2).
+// The program's calls that change its memory: mmap(2) and its relatives, and brk(2).
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/memory/own_memory.h"
@@ -31,9 +31,9 @@ void forget_executable(Process& process, std::uint64_t start, std::uint64_t end)
     process.unmapped(start, end);
 }
 
-// With personality(2), what can be read can be executed. (The kernel leaves out files of some
-// kinds.) The driver has to read what the program executes, also where the processor has memory
-// that can only be executed.
+// Adds implied permissions. With READ_IMPLIES_EXEC of personality(2), readable memory is executable
+// (the kernel excludes some kinds of files). Executable memory is readable for the driver, which
+// reads the program's code, even on processors with execute-only memory.
 long with_implied(const Process& process, long protection) {
     if (process.attributes.personality & READ_IMPLIES_EXEC && protection & PROT_READ)
         protection |= PROT_EXEC;
@@ -46,7 +46,7 @@ std::optional<MappedFile> file_at(std::uint64_t start, int fd, std::uint64_t off
     return MappedFile{status.st_dev, status.st_ino, start - offset};
 }
 
-// "" if it cannot be found out.
+// Returns "" if the path cannot be found.
 std::string path_of(int fd) {
     std::array<char, 64> link{};
     std::array<char, 4096> path{};
@@ -64,7 +64,7 @@ void note_executable(const Call& call, const Region& region, int fd, std::uint64
     if (!path.empty()) call.process().mapped(region.start, region.end, offset, path);
 }
 
-// For the allocation log.
+// Writes to the allocation log.
 void note_objects(const Call& call, const Range& range, int fd) {
     Allocations& allocations = call.thread.allocations;
     if (!allocations.wanted()) return;
@@ -77,7 +77,7 @@ void note_objects(const Call& call, const Range& range, int fd) {
             {path, call.unsigned_argument(5), (call.arguments[2] & PROT_EXEC) != 0});
 }
 
-// For trace_capture_mappings.
+// Applies a change to page_kinds, for trace_capture_mappings.
 template <typename Change>
 void change_pages(const Call& call, const Change& change) {
     Process& process = call.process();
@@ -90,8 +90,8 @@ void set_pages(const Call& call, const Range& range, PageKind kind) {
     change_pages(call, [&](PageKinds& kinds) { kinds.set(range, kind); });
 }
 
-// glibc makes the stack executable by that; the driver's mapping of it does not grow by itself.
-// False if the range is not of the stack.
+// glibc makes the stack executable with this flag (PROT_GROWSDOWN). The driver's mapping of the
+// stack does not grow by itself. False if the range is not in the stack.
 bool take_stack(const Call& call, std::uint64_t& start, std::uint64_t& end) {
     const LoadedProgram& program = call.process().program;
     if (start < program.stack_start || end > program.stack_end) return false;
@@ -100,13 +100,13 @@ bool take_stack(const Call& call, std::uint64_t& start, std::uint64_t& end) {
     return true;
 }
 
-// What a call is about, from an address and a length.
+// The range of a call. `address` and `length`: the indices of its arguments.
 Range range_of(const Call& call, unsigned address, unsigned length) {
     const std::uint64_t start = call.unsigned_argument(address);
     return {start, start + page_up(call.unsigned_argument(length))};
 }
 
-// Neither the driver nor the program can go on without what it wants there.
+// Ends the process, because the program demands addresses that the driver needs.
 [[noreturn]] void refuse_to_replace(const Call& call, const char* name, std::uint64_t address) {
     std::array<char, 160> text{};
     std::snprintf(text.data(), text.size(),
@@ -116,8 +116,8 @@ Range range_of(const Call& call, unsigned address, unsigned length) {
     call.thread.refuse(text.data());
 }
 
-// Whether this mapping may become code at an address that the kernel chooses. ld.so first maps all
-// of a library, without PROT_EXEC.
+// True if the kernel chooses the address and the mapping may become code. ld.so first maps a whole
+// library, without PROT_EXEC.
 bool may_become_code(const Call& call) {
     if (call.arguments[0] != 0 || call.arguments[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE))
         return false;
@@ -126,7 +126,7 @@ bool may_become_code(const Call& call) {
     return call.arguments[2] & PROT_EXEC || (of_file && private_copy);
 }
 
-// MAP_HUGETLB: a multiple of the size of its pages, whose logarithm the flags can have (mmap(2)).
+// With MAP_HUGETLB: the size of the mapping's pages. The flags can contain its logarithm (mmap(2)).
 std::uint64_t alignment_of(long flags) {
     constexpr int kShift = 26, kMask = 0x3f, kDefault = 21;
     if (!(flags & MAP_HUGETLB)) return kPage;
@@ -134,20 +134,20 @@ std::uint64_t alignment_of(long flags) {
     return std::uint64_t{1} << (logarithm != 0 ? logarithm : kDefault);
 }
 
-// mmap(2) of a mapping that may be anywhere: where the program would like to have it, else where
-// the driver chooses. -EEXIST: nowhere.
+// mmap(2) at any address: tries the address that the program prefers, then addresses that the
+// driver chooses. Returns -EEXIST if no place is free.
 long map_in_arena(const Call& call) {
     const long flags = call.arguments[3];
     const std::uint64_t bytes = page_up(call.unsigned_argument(1));
     if (bytes == 0 || !chooses_addresses()) return -EEXIST;
     Call placed = call;
-    // A filter of the program's need not know this flag: without it, the kernel may choose.
+    // A filter of the program may forbid this flag. Without the flag, the kernel may choose.
     if (!call.process().filters_calls) placed.arguments[3] |= MAP_FIXED_NOREPLACE;
     const auto map = [&](std::uint64_t address) {
         placed.arguments[0] = static_cast<long>(address);
         return pass_on_locked(placed);
     };
-    // As the kernel takes what is below vm.mmap_min_addr (mm/mmap.c, round_hint_to_min()).
+    // The kernel raises addresses below vm.mmap_min_addr (mm/mmap.c, round_hint_to_min()).
     constexpr std::uint64_t kLowest = 16 * kPage;
     if (const std::uint64_t wanted = call.unsigned_argument(0) & ~(kPage - 1); wanted != 0)
         if (const long result = map(std::max(wanted, kLowest)); !is_error(result)) return result;
@@ -158,14 +158,14 @@ long map_in_arena(const Call& call) {
     return map_in_place((bytes + alignment - 1) & ~(alignment - 1), find, map);
 }
 
-// mmap(2). Where the driver's choice will not do, as for mappings of some devices, or the call is
-// wrong, the kernel has its way.
+// mmap(2). The kernel chooses the address if the driver's choice fails, for example for mappings of
+// some devices or wrong arguments.
 long map_somewhere(const Call& call) {
     const long flags = call.arguments[3];
     long result = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) ? -EEXIST : map_in_arena(call);
     if (is_error(result)) result = pass_on_locked(call);
     if (is_error(result)) return result;
-    // It grows down to no nearer than that to another mapping (mm/mmap.c, stack_guard_gap).
+    // A mapping that grows down keeps this distance to the next one (mm/mmap.c, stack_guard_gap).
     const std::uint64_t gap = flags & MAP_GROWSDOWN ? 256 * kPage : 0;
     const auto start = static_cast<std::uint64_t>(result);
     note_mapped({start - gap, start + page_up(call.unsigned_argument(1))});
@@ -177,8 +177,8 @@ void unmap(const Range& range) {
     note_unmapped(range);
 }
 
-// mmap(2). What may become code is not placed where other code was, unless the program itself says
-// where.
+// mmap(2). Memory that may become code is not placed where other code was, unless the program
+// itself demands the address.
 long map_apart(const Call& call) {
     long result = map_somewhere(call);
     if (!may_become_code(call)) return result;
@@ -192,7 +192,7 @@ long map_apart(const Call& call) {
         return places.overlap(range()) &&
                places.are_of_others(range(), file_at(range().start, fd, call.unsigned_argument(5)));
     };
-    // Where something is at the address that is asked for, the kernel chooses another one.
+    // If something is mapped at the address in the hint, the kernel chooses another one.
     constexpr std::size_t kMostPlaces = 64;
     std::vector<Range> refused;
     while (!is_error(result) && refused.size() < kMostPlaces && is_others()) {
@@ -206,8 +206,8 @@ long map_apart(const Call& call) {
     return is_error(result) && !refused.empty() ? map_somewhere(call) : result;
 }
 
-// The kernel moves what has the same permissions throughout: the program's, not those that the
-// driver has given pages with translated code.
+// The kernel moves only memory with the same permissions throughout. Restores the program's
+// permissions on pages that the driver has protected because of translated code.
 void end_protection(Process& process, const Region& region, std::uint64_t start,
                     std::uint64_t end) {
     if (!region.writable || region.shared || start % kPage != 0) return;
@@ -217,8 +217,8 @@ void end_protection(Process& process, const Region& region, std::uint64_t start,
     process.code_changed(start, end);
 }
 
-// For the driver's memory: what the kernel says where nothing is mapped, after it has looked at the
-// call's other arguments.
+// The answer for the driver's memory: makes the call for an unmapped address, so that the kernel
+// checks the other arguments and then fails.
 long of_no_memory(Call call) {
     constexpr long kAboveAll = 0x7ffffffff000;  // TASK_SIZE_MAX with four levels of page tables
     call.arguments[0] = kAboveAll;
@@ -228,7 +228,7 @@ long of_no_memory(Call call) {
 
 }  // namespace
 
-// The kernel's break belongs to the driver; the target's follows its program.
+// brk(2). The kernel's break belongs to the driver; the program's break follows its data.
 long do_break(const Call& call) {
     Process& process = call.process();
     const std::uint64_t wanted = call.unsigned_argument(0);
@@ -272,7 +272,7 @@ long do_map(const Call& made) {
     call.process().shared_memory.note({start, end}, shared);
     note_objects(call, {start, end}, anonymous ? -1 : static_cast<int>(call.arguments[4]));
     change_pages(call, [&](PageKinds& kinds) {
-        // A filter of the program's need not permit fstatfs(2).
+        // A seccomp filter of the program may forbid fstatfs(2).
         const bool asks = !call.process().filters_calls;
         kinds.set({start, end}, kind_of_mapping(call.arguments[3],
                                                 asks ? static_cast<int>(call.arguments[4]) : -1));
@@ -290,8 +290,8 @@ long do_map(const Call& made) {
     return result;
 }
 
-// Nothing of the program's is where the driver's memory is. From above, since nothing is unmapped
-// of a range that ends where no addresses are.
+// Skips the driver's memory, where the program has no mappings. Starts with the highest part: the
+// kernel then rejects a range that ends above all addresses before anything is unmapped.
 long do_unmap(const Call& call) {
     const Range whole = range_of(call, 0, 1);
     if (whole.start % kPage != 0) return -EINVAL;
@@ -314,7 +314,7 @@ long do_unmap(const Call& call) {
 
 namespace {
 
-// Code that cannot be executed for a while stays known: programs that generate code go to and fro
+// Code that loses PROT_EXEC stays registered, because programs that generate code switch often
 // between executable and writable memory.
 long protect(Process& process, std::uint64_t start, std::uint64_t end, long protection) {
     constexpr int kProtections = PROT_READ | PROT_WRITE | PROT_EXEC;
@@ -336,7 +336,7 @@ long protect(Process& process, std::uint64_t start, std::uint64_t end, long prot
     return 0;
 }
 
-// The kernel changes one mapping after the other, up to the first one that it cannot change.
+// Like the kernel, changes one mapping after the other, up to the first one that it cannot change.
 void protect_as_far_as_possible(Process& process, const Range& range, long protection) {
     std::uint64_t start = range.start;
     for (const Mapping& mapping : own_mappings()) {
@@ -361,7 +361,7 @@ long do_protect(const Call& call) {
     Process& process = call.process();
     std::uint64_t start = call.unsigned_argument(0);
     std::uint64_t end = start + page_up(call.unsigned_argument(1));
-    if (end <= start) return pass_on_locked(call);  // no length, or too large a one
+    if (end <= start) return pass_on_locked(call);  // the length is 0 or too large
     if (is_own_memory({start, end})) return of_no_memory(call);
     constexpr long kSem = 8;  // PROT_SEM of the kernel
     constexpr long kKnown =
@@ -381,8 +381,8 @@ long do_protect(const Call& call) {
     return result;
 }
 
-// The kernel checks the arguments, and refuses on a processor without protection keys. A key that
-// it gives where the program sees no such processor is given back: pkeys(7) has ENOSPC for that.
+// The kernel checks the arguments, and fails on a processor without protection keys. If only the
+// shown processor has no keys, the driver frees the new key and returns ENOSPC, as pkeys(7) says.
 long do_allocate_key(const Call& call) {
     const long key = pass_on(call);
     if (is_error(key) || shown_processor().has_protection_keys()) return key;
@@ -401,7 +401,7 @@ long do_look_at_memory(const Call& call) {
     return is_own_memory(range_of(call, 0, 1)) ? of_no_memory(call) : pass_on(call);
 }
 
-// What the driver has reserved and not used would need memory at once, otherwise.
+// Adds MCL_ONFAULT, because otherwise the driver's reserved memory would be allocated at once.
 long do_lock_all(const Call& call) {
     Call passed = call;
     passed.arguments[0] |= MCL_ONFAULT;
@@ -420,7 +420,8 @@ long do_advise(const Call& call) {
     const std::uint64_t end = start + page_up(call.unsigned_argument(1));
     if (!is_error(result) && drops && call.process().memory.overlaps(start, end))
         call.process().code_changed(start, end);
-    // Whatever the kernel says that runs the program: it may know no huge pages.
+    // Records the advice even if the kernel refuses it, because the running kernel may not know
+    // huge pages.
     const bool of_pages = advice == MADV_HUGEPAGE || advice == MADV_NOHUGEPAGE;
     if (of_pages && start % kPage == 0 && start < end)
         change_pages(call, [&](PageKinds& kinds) {
@@ -431,7 +432,7 @@ long do_advise(const Call& call) {
 
 namespace {
 
-// shmat(2). The kernel says EINVAL where something is mapped.
+// shmat(2). The kernel returns EINVAL if something is mapped at the address.
 long attach_somewhere(const Call& call, std::uint64_t bytes) {
     if (call.arguments[1] != 0 || !chooses_addresses()) return pass_on_locked(call);
     Call placed = call;
@@ -455,7 +456,7 @@ long do_attach(const Call& call) {
         is_own_memory({wanted, wanted + page_up(state.shm_segsz)}))
         refuse_to_replace(call, "shmat(SHM_REMAP)", wanted);
     const bool of_interest = call.arguments[2] & (SHM_EXEC | SHM_REMAP);
-    // A filter of the program's need not permit shmctl(2).
+    // A seccomp filter of the program may forbid shmctl(2).
     if ((call.process().filters_calls && !of_interest) ||
         shmctl(static_cast<int>(call.arguments[0]), IPC_STAT, &state) != 0)
         return pass_on_locked(call);
@@ -495,27 +496,28 @@ long do_detach(const Call& call) {
 
 namespace {
 
-// Whether mremap(2) moves something to a place that the kernel chooses.
+// True if mremap(2) moves the memory to an address that the kernel chooses.
 bool is_moved_anywhere(const Call& call) {
     const Range before = range_of(call, 0, 1);
     const std::uint64_t more = page_up(call.unsigned_argument(2));
     const long flags = call.arguments[3];
     if (!chooses_addresses() || !(flags & MREMAP_MAYMOVE) || flags & MREMAP_FIXED) return false;
-    // A filter of the program's need not know what a place is reserved by.
+    // A seccomp filter of the program may forbid the call that reserves an address.
     if (call.process().filters_calls) return false;
-    // Here the kernel takes the last argument as a wish (mm/mremap.c).
+    // The kernel takes the last argument as a hint here (mm/mremap.c).
     if (flags & MREMAP_DONTUNMAP) return call.arguments[4] == 0;
     return more > before.end - before.start;
 }
 
-// mremap(2): it grows where it is if there is room, else it moves to where the driver chooses.
+// mremap(2): grows the mapping in place if there is room. Otherwise moves it to an address that the
+// driver chooses.
 long move_somewhere(const Call& call) {
     if (!is_moved_anywhere(call)) return pass_on_locked(call);
     Call placed = call;
     placed.arguments[3] &= ~MREMAP_MAYMOVE;
     if (!(call.arguments[3] & MREMAP_DONTUNMAP) && call.arguments[1] != 0)
         if (const long result = pass_on_locked(placed); !is_error(result)) return result;
-    // MREMAP_FIXED replaces what is there, so that nothing of others may be.
+    // MREMAP_FIXED replaces existing mappings, so the driver reserves the range first.
     const std::uint64_t bytes = page_up(call.unsigned_argument(2));
     unsigned char* const place = reserve_in_arena(bytes);
     if (place == nullptr) return pass_on_locked(call);

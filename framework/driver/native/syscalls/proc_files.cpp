@@ -34,7 +34,7 @@ std::string link_target_of(int descriptor) {
     return link_target("/proc/self/fd/" + std::to_string(descriptor));
 }
 
-// What the kernel finds behind links and "..".
+// The path of the folder, with links and ".." resolved by the kernel.
 std::string real_folder(int start, const std::string& path) {
     if (path.empty())
         return start == AT_FDCWD ? link_target("/proc/self/cwd") : link_target_of(start);
@@ -60,7 +60,7 @@ bool is_own_thread(std::string_view number) {
     return access(folder.c_str(), F_OK) == 0;
 }
 
-// /proc/self, /proc/thread-self, /proc/PID, and /task/TID behind each.
+// True for /proc/self, /proc/thread-self and /proc/PID, and for task/TID below each of them.
 bool is_own_folder(std::span<const std::string_view> path) {
     if (path.size() == 4 && path[2] == "task" && is_own_thread(path[3])) path = path.first(2);
     if (path.size() != 2 || path[0] != "proc") return false;
@@ -68,7 +68,8 @@ bool is_own_folder(std::span<const std::string_view> path) {
            path[1] == std::to_string(gettid());
 }
 
-// A call that takes a path: which argument it is, and which one the folder, if any.
+// The arguments of a call that takes a path: the index of the path and, if there is one, of the
+// folder.
 struct PathArgument {
     unsigned path = 0;
     std::optional<unsigned> folder;
@@ -89,7 +90,8 @@ PathArgument path_argument(long number) {
     }
 }
 
-// Which file the call names; none if its name cannot be read: the kernel says so.
+// The file that the call names. kOther if the name cannot be read: the kernel then reports the
+// error.
 ProcFile named_file(const Call& call) {
     const PathArgument argument = path_argument(call.number);
     const auto path = read_target_text(call.pointer<const char>(argument.path), PATH_MAX);
@@ -98,14 +100,14 @@ ProcFile named_file(const Call& call) {
         argument.folder ? static_cast<int>(call.arguments[*argument.folder]) : AT_FDCWD, *path);
 }
 
-// The call, for the program's executable.
+// Makes the call for the program's executable.
 long with_executable(Call call) {
     call.arguments[path_argument(call.number).path] =
         reinterpret_cast<long>(call.process().program.executable.c_str());
     return pass_on(call);
 }
 
-// How a call opens; nothing if the kernel is to find out what is wrong with it.
+// The flags with which a call opens; nullopt if the kernel has to report an error.
 std::optional<open_how> how_of(const Call& call) {
     open_how how{};
     const auto flags = [&](long value) {
@@ -125,7 +127,7 @@ bool writes(const open_how& how) {
     return !(how.flags & O_PATH) && ((how.flags & O_ACCMODE) != O_RDONLY || how.flags & O_TRUNC);
 }
 
-// Opens the file that the call names, and finds it as openat2(2) does if `how` limits that.
+// Opens the file that the call names. If `how` limits how the path is resolved, uses openat2(2).
 long open_named(const Call& call, std::uint64_t flags, const open_how& how) {
     const PathArgument argument = path_argument(call.number);
     const long folder = argument.folder ? call.arguments[*argument.folder] : AT_FDCWD;
@@ -138,8 +140,9 @@ long open_named(const Call& call, std::uint64_t flags, const open_how& how) {
     return file < 0 ? -errno : file;
 }
 
-// The kernel does not know that the program's file is being executed: it has mapped it for the
-// driver as any other. The call's path is of a file that can be read.
+// True if the call names the program's file. The kernel does not know that this file is being
+// executed, because the driver has mapped it like any other file. The caller has checked that the
+// path can be read.
 bool names_program(const Call& call, const open_how& how) {
     const long file = open_named(call, O_PATH, how);
     if (is_error(file)) return false;
@@ -160,7 +163,7 @@ long refuse_to_write(const Call& call, const open_how& how) {
     return -ETXTBSY;
 }
 
-// A magic link, which no limit on how a path is resolved lets pass.
+// /proc/self/exe is a magic link. It fails with each limit on how a path is resolved.
 long open_executable(const Call& call, const open_how& how) {
     if (how.flags & O_NOFOLLOW || how.resolve & ~std::uint64_t{RESOLVE_CACHED})
         return pass_on(call);
@@ -186,7 +189,7 @@ ProcFile proc_file(int folder, const std::string& path) {
     const auto* file = std::find_if(std::begin(kFiles), std::end(kFiles),
                                     [&](const auto& known) { return known.first == name; });
     if (file == std::end(kFiles)) return ProcFile::kOther;
-    // Mostly the name alone tells.
+    // In most cases the path's text is enough.
     const std::string parent = path.substr(0, path.size() - name.size());
     const bool own = (parent.starts_with('/') && is_own_folder(components(parent))) ||
                      is_own_folder(components(real_folder(folder, parent)));

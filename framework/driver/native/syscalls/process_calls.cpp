@@ -1,4 +1,4 @@
-// The target's calls that set or show what the kernel keeps of a process or thread as a whole:
+// The program's calls that set or show the kernel's state of a process or thread as a whole:
 // prctl(2), arch_prctl(2), personality(2), seccomp(2), set_tid_address(2), set_robust_list(2).
 #include "framework/driver/native/load/initial_stack.h"
 #include "framework/driver/native/machine/target_memory.h"
@@ -26,30 +26,30 @@ namespace assay::native {
 
 namespace {
 
-// Newer than the oldest supported headers: linux/prctl.h.
+// Constants that the oldest supported headers lack: linux/prctl.h.
 constexpr long kSetSyscallUserDispatch = 59, kSetMemoryDenyWriteExecute = 65;
-// asm/prctl.h, since Linux 5.16: the components of XSAVE that there are, that the process may use,
-// and permission for one more. The last two are for guests of KVM.
+// asm/prctl.h, since Linux 5.16: get the supported components of XSAVE, get the permitted ones,
+// request one more. The last two calls are for guests of KVM.
 constexpr long kGetComponents = 0x1021, kGetPermitted = 0x1022, kRequestPermission = 0x1023,
                kGetGuestPermitted = 0x1024, kRequestGuestPermission = 0x1025;
 
 // Strict mode permits read, write, exit and rt_sigreturn, and ends the thread at any other call
-// (seccomp(2)). The driver itself sees to that, for in the kernel it would end at the driver's
+// (seccomp(2)). The driver emulates it: in the kernel, it would end the thread at the driver's own
 // calls.
 long begin_strict_mode(const Call& call) {
-    // It cannot be left, and a filter excludes it.
+    // A process cannot leave strict mode, and cannot enter it after it has installed a filter.
     if (syscall(SYS_prctl, PR_GET_SECCOMP) != SECCOMP_MODE_DISABLED) return -EINVAL;
     call.thread.relations.strict = true;
     return 0;
 }
 
-// From then on the driver makes do with fewer system calls (clone.cpp, assay_resume). Programs also
-// ask in this way, with an address that is none, whether there are filters.
+// With a filter the driver makes fewer system calls (clone.cpp, assay_resume). Programs also call
+// this function with an invalid address, to find out whether the kernel supports filters.
 long install_filter(const Call& call) {
     Process& process = call.process();
     const bool filtered = process.filters_calls;
     stop_moving_break();
-    process.filters_calls = true;  // before: a signal may arrive behind the call
+    process.filters_calls = true;  // before the call: a signal may arrive right after it
     const long result = pass_on(call);
     if (is_error(result) && !filtered) {
         process.filters_calls = false;
@@ -58,14 +58,14 @@ long install_filter(const Call& call) {
     return result;
 }
 
-// assay's own, before the program has set one (collector/child.cpp).
+// Hides assay's own death signal until the program sets one (collector/child.cpp).
 long show_death_signal(const Call& call) {
     if (call.process().attributes.sets_death_signal) return pass_on(call);
     const int none = 0;
     return write_target(call.unsigned_argument(1), &none, sizeof none) ? 0 : -EFAULT;
 }
 
-// Those of the kernel that the program was not told of are not there.
+// Removes the kernel's components that the program is not shown.
 long show_components(const Call& call) {
     std::uint64_t components = 0;
     if (syscall(SYS_arch_prctl, call.arguments[0], &components) != 0) return -errno;
@@ -73,8 +73,8 @@ long show_components(const Call& call) {
     return write_target(call.unsigned_argument(1), &components, sizeof components) ? 0 : -EFAULT;
 }
 
-// As of a kernel that has none to be asked for, whichever the program asks for. One that really has
-// none says so itself.
+// Answers as a kernel does that offers no optional components. A kernel without them answers
+// itself.
 long request_component(const Call& call) {
     std::uint64_t components = 0;
     if (syscall(SYS_arch_prctl, kGetComponents, &components) != 0) return -EINVAL;
@@ -124,7 +124,7 @@ long do_arch_prctl(const Call& call) {
 long do_prctl(const Call& call) {
     switch (call.arguments[0]) {
         case PR_SET_MM:
-            return -EPERM;  // as without CAP_SYS_RESOURCE: the limits are the driver's
+            return -EPERM;  // like without CAP_SYS_RESOURCE: the limits are the driver's
         case PR_SET_PDEATHSIG: {
             const long result = pass_on(call);
             if (result == 0) call.process().attributes.sets_death_signal = true;
@@ -135,8 +135,8 @@ long do_prctl(const Call& call) {
         case PR_SET_SECCOMP:
             if (call.arguments[1] == SECCOMP_MODE_STRICT) return begin_strict_mode(call);
             return install_filter(call);
-        // As of kernels that do not have them: the driver's own calls, clocks and code would be
-        // concerned.
+        // Answers like kernels without these functions, which would affect the driver's own calls,
+        // clocks and code.
         case PR_SET_TSC:
         case kSetSyscallUserDispatch:
         case kSetMemoryDenyWriteExecute:
@@ -158,8 +158,8 @@ long do_seccomp(const Call& call) {
     }
 }
 
-// What the kernel does at the thread's end, it does instead of the driver; but for Schedule, by
-// which the driver has to know who is woken.
+// The kernel clears the word at the thread's end, instead of the driver. With a schedule the driver
+// clears it, because it has to know which thread is woken.
 long do_set_tid_address(const Call& call) {
     if (call.process().schedule.wanted()) {
         call.thread.end_notice.clear_child_tid = call.unsigned_argument(0);
@@ -176,8 +176,8 @@ long do_set_robust_list(const Call& call) {
     return result;
 }
 
-// That addresses are not randomised is assay's doing, and stays so for what the program executes:
-// which sees it, too, if the program has asked for that.
+// assay turns off random addresses, also for programs that this program executes. The program sees
+// the flag only if it has set the flag itself.
 long do_personality(const Call& call) {
     constexpr std::uint64_t kQuery = 0xffffffff;
     std::uint64_t& shown = call.process().attributes.personality;
@@ -192,12 +192,14 @@ long do_personality(const Call& call) {
     return static_cast<long>(before);
 }
 
-// getrlimit(2), setrlimit(2) and prlimit(2). Limits of memory would count the driver's, which is
-// most of it: they are remembered and shown, but not enforced.
+// getrlimit(2), setrlimit(2) and prlimit(2). The kernel would count the driver's memory, which is
+// most of the memory. The driver therefore remembers and shows limits of memory, but does not
+// enforce them.
 
 namespace {
 
-// What the call asks for, in the terms of prlimit(2): addresses of the new and the old limit, or 0.
+// The call as a prlimit(2): `wanted` and `old` are the addresses of the new and the old limit, or
+// 0.
 struct LimitRequest {
     long pid = 0;
     long resource = 0;
@@ -256,7 +258,7 @@ long do_limit(const Call& call) {
     return show && !write_target(request.old, &before, sizeof before) ? -EFAULT : 0;
 }
 
-// clone3(2): what of it clone(2) can do, with the kernel's own checks (kernel/fork.c,
+// clone3(2): the features that clone(2) also has, with the kernel's own checks (kernel/fork.c,
 // copy_clone_args_from_user and clone3_args_valid).
 
 namespace {
@@ -270,7 +272,7 @@ bool all_zero(const unsigned char* begin, const unsigned char* end) {
     return std::all_of(begin, end, [](unsigned char byte) { return byte == 0; });
 }
 
-// Programs may know a larger structure than the driver does, and leave its end empty.
+// A program may pass a larger structure than the driver knows if the rest is zero.
 long read_arguments(std::uint64_t from, std::uint64_t bytes, clone_args& arguments) {
     std::array<unsigned char, kPage> raw{};
     if (bytes > kPage) return -E2BIG;
@@ -296,8 +298,8 @@ bool is_valid(const clone_args& arguments) {
 
 }  // namespace
 
-// The kernel is asked first whether it has the call (since Linux 5.3), and filters of seccomp(2)
-// whether they permit it: with no structure it is wrong wherever it is there.
+// First calls clone3(2) without a structure. EINVAL shows that the kernel has the call (since Linux
+// 5.3) and that filters of seccomp(2) permit it.
 long do_clone3(const Call& call) {
     const long known = pass_on({call.thread, call.number, {}});
     if (known != -EINVAL) return known;
@@ -305,10 +307,10 @@ long do_clone3(const Call& call) {
     clone_args arguments{};
     if (const long error = read_arguments(from, bytes, arguments)) return error;
     if (!is_valid(arguments)) return -EINVAL;
-    if (arguments.set_tid_size != 0) return -EPERM;  // as without CAP_CHECKPOINT_RESTORE
+    if (arguments.set_tid_size != 0) return -EPERM;  // like without CAP_CHECKPOINT_RESTORE
     const bool pidfd = arguments.flags & CLONE_PIDFD;
     if (pidfd && arguments.pidfd == 0) return -EFAULT;
-    // In clone(2) that bit belongs to the number of the signal.
+    // In clone(2) this bit belongs to the signal number.
     if (arguments.flags & CLONE_NEWTIME) return -EINVAL;
     return do_clone(call.thread, {.flags = arguments.flags | arguments.exit_signal,
                                   .stack = arguments.stack + arguments.stack_size,

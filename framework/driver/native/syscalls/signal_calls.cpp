@@ -1,4 +1,4 @@
-// The target's calls about signals, which the driver keeps account of.
+// The program's calls about signals. The driver keeps the state of signals itself.
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
@@ -8,7 +8,8 @@
 namespace assay::native {
 namespace {
 
-// Reads what the argument points to, if to anything; false if it cannot be read.
+// Sets `value` and `pointer` from the argument, an address or 0; 0 gives nullptr. False if the
+// memory cannot be read.
 template <typename T>
 bool read_optional(const Call& call, unsigned argument, T& value, const T*& pointer) {
     pointer = call.arguments[argument] == 0 ? nullptr : &value;
@@ -23,8 +24,7 @@ long write_optional(const Call& call, unsigned argument, const T& value, long re
 
 constexpr long kMaskBytes = 8;
 
-// A call that waits with a mask in the place of the thread's. The kernel reports what is wrong with
-// its arguments.
+// Makes a call that waits with a temporary signal mask. The kernel reports wrong arguments.
 long wait_with_mask(const Call& call, std::uint64_t address) {
     std::uint64_t mask = 0;
     if (address == 0 || !read_target(address, &mask, sizeof mask)) return pass_on(call);

@@ -1,6 +1,5 @@
-// The target's system calls: most go to the kernel as they are; those that concern what the
-// driver keeps itself (memory that is executable, the program break, signals, fs, new processes)
-// are emulated or watched.
+// The program's system calls. Most go to the kernel unchanged. The driver emulates or watches calls
+// that affect its own state: executable memory, the program break, signals, fs, new processes.
 #include "framework/driver/native/syscalls/syscalls.h"
 
 #include "framework/driver/native/machine/target_memory.h"
@@ -17,7 +16,7 @@ namespace assay::native {
 
 namespace {
 
-// For a signal that is held since the call was about to begin, or interrupted it.
+// True if a held signal interrupted the call or came right before it.
 bool is_to_be_repeated(const Signals& signals, long result) {
     return (result == -EINTR || result == kNotCalled) && signals.holds();
 }
@@ -42,8 +41,8 @@ long make_call(const Call& call) {
     return result;
 }
 
-// The kernel stores only what comes before a page that the driver has protected, or loses a message
-// that it has no room for.
+// Makes the buffer's pages writable before the call. Otherwise the kernel would store only the data
+// before the first protected page, or would lose a message.
 void end_protection_of_buffer(const Call& call) {
     constexpr std::uint64_t kMost = 0x7ffff000;  // MAX_RW_COUNT
     Process& process = call.process();
@@ -70,7 +69,7 @@ long pass_on(const Call& call) {
     Signals& signals = call.thread.signals;
     end_protection_of_buffer(call);
     long result = make_call(call);
-    // Perhaps because of the driver's protection.
+    // The driver's protection may have caused the error.
     if (result == -EFAULT && end_protection_of_code(call.process())) result = make_call(call);
     signals.end_wait(result);
     signals.take_back_held();
@@ -95,7 +94,7 @@ long dispatch(const Call& call) {
     return row.handler(call);
 }
 
-// Whether the call is started again because there was only another thread's request to leave
+// True if the call has to start again because another thread only asked this one to leave
 // translated code.
 bool is_only_asked_to_leave(const Signals& signals) {
     return !signals.pending() && signals.asked_to_leave();
@@ -130,7 +129,7 @@ void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
     thread.allocations.look_at_others();
     thread.process.look_at_pages(thread);
     thread.signals.end_call();
-    // The handler finds the registers of before the call: kernel/seccomp.c, syscall_rollback().
+    // The handler finds the registers from before the call: kernel/seccomp.c, syscall_rollback().
     if (thread.signals.call_refused()) return records.has_no_result();
     if (result == kNotCalled || (result == -EINTR && is_only_asked_to_leave(thread.signals))) {
         context.pc = syscall_pc;
@@ -140,7 +139,7 @@ void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
     context.gpr[RAX] = static_cast<std::uint64_t>(result);
 }
 
-// As the kernel emulates it: arch/x86/entry/vsyscall/vsyscall_64.c.
+// Follows the kernel's emulation: arch/x86/entry/vsyscall/vsyscall_64.c.
 
 namespace {
 
@@ -153,7 +152,7 @@ long number_at(std::uint64_t pc) {
     return pc % kFunctionBytes == 0 && function < std::size(kNumbers) ? kNumbers[function] : -1;
 }
 
-// It can be switched off: vsyscall=none.
+// The boot option vsyscall=none removes the page.
 bool kernel_has_page() {
     static const bool has = read_file("/proc/self/maps").find("[vsyscall]") != std::string::npos;
     return has;

@@ -1,4 +1,4 @@
-// System calls of the target.
+// System calls of the program.
 #pragma once
 
 #include "framework/driver/native/process/process.h"
@@ -25,13 +25,15 @@ struct Call {
     }
 };
 
-// Emulates or passes on the system call in Context::gpr, of the instruction at `syscall_pc`.
+// Emulates or passes on the system call in Context::gpr. `syscall_pc`: the address of its
+// instruction.
 void do_syscall(Thread& thread, std::uint64_t syscall_pc);
 
-// Makes the call. Other threads use the driver meanwhile, and a signal ends it.
+// Makes the call without the driver's lock, so that other threads can use the driver meanwhile. A
+// signal interrupts the call.
 long pass_on(const Call& call);
-// For calls that change what the driver keeps account of: the account and the kernel agree for
-// whoever holds the lock. They do not wait for anything.
+// Makes a call that does not wait, with the driver's lock. For calls that change state which the
+// driver also keeps: both stay the same for each owner of the lock.
 long pass_on_locked(const Call& call);
 inline bool is_error(long result) {
     return static_cast<unsigned long>(result) > -4096UL;
@@ -59,7 +61,7 @@ long do_personality(const Call& call);
 long do_set_tid_address(const Call& call);
 long do_set_robust_list(const Call& call);
 long do_limit(const Call& call);
-// In strict mode: one that it does not permit. Ends the thread.
+// Ends the thread, because strict mode forbids the call.
 void do_call_in_strict_mode(const Call& call);
 // execute.cpp
 long do_execute(const Call& call);
@@ -87,34 +89,33 @@ long do_list_folder(const Call& call);
 long do_futex(const Call& call);
 // futex_waitv(2) and its relatives.
 long do_newer_futex(const Call& call);
-// With Schedule: what the kernel would do for others at the thread's end.
+// With a schedule: wakes waiting threads at the thread's end, as the kernel would.
 void release_futexes(const Thread& thread);
 
-// The vsyscall page: three functions at fixed addresses, which old static programs call.
-
-// Does what the call at `pc` would do, and returns from it. False if there is no such function, or
-// the kernel has no such page.
+// The vsyscall page: three functions at fixed addresses, which old static programs call. Emulates
+// the function at `pc`, and returns from it. False if there is no such function, or if the kernel
+// has no such page.
 bool call_vsyscall(Thread& thread, std::uint64_t pc);
 
-// clone(2) and its relatives: new threads and processes of the target.
+// clone(2) and its relatives: new threads and processes of the program.
 
-// As the system call's arguments. Return what it returns to the target.
+// The arguments of the system call.
 struct CloneArguments {
     std::uint64_t flags = 0;
     std::uint64_t stack = 0;
     std::uint64_t parent_tid = 0;
     std::uint64_t child_tid = 0;
     std::uint64_t tls = 0;
-    std::uint64_t pidfd = 0;  // clone3(2) only: clone(2) has it in the place of parent_tid
+    std::uint64_t pidfd = 0;  // clone3(2) only; clone(2) uses parent_tid for it
 };
 long do_clone(Thread& thread, const CloneArguments& arguments);
-// exit(2), of this thread alone.
+// exit(2): ends only this thread.
 void do_exit(Thread& thread, int status);
 
-// The files of /proc that describe the process itself: they tell of the driver what a program
-// expects of itself. The calls that name files see the program's.
+// Files of /proc that describe the process itself. The kernel would show the driver's data, so the
+// driver answers calls that name such files.
 
-// Which file of this process the path names, from `folder` on as openat(2) takes it.
+// The file of this process that the path names; `folder` as in openat(2).
 ProcFile proc_file(int folder, const std::string& path);
 
 // open, creat, openat, openat2.
@@ -122,7 +123,7 @@ long do_open(const Call& call);
 long do_truncate(const Call& call);
 // readlink, readlinkat.
 long do_readlink(const Call& call);
-// stat, access and their relatives: calls that look at what a path names.
+// stat, access and their relatives: calls that query a path.
 long do_look(const Call& call);
 
 }  // namespace assay::native

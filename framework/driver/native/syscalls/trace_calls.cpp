@@ -1,15 +1,15 @@
-// ptrace(2). Whoever traces a translated program finds the driver's code, registers and signals:
-// processes that run in a driver cannot be attached to. But three cases are common, and work:
+// ptrace(2). A tracer of a translated program would find the driver's code, registers and signals,
+// so processes that run in a driver cannot be attached to. Three common cases work:
 //
-//  - A child asks to be traced (PTRACE_TRACEME) and executes a program, as a debugger's does. It is
-//    traced from there on, and that program runs natively.
-//  - Before that it gets a signal, or stops itself. It is traced by the kernel from there until its
-//    tracer has it go on, which is the same for the program: signals are all that it can be stopped
-//    by. (Of system calls, steps and events the tracer cannot be told.) Its registers are read from
-//    its context, which gs leads to.
-//  - A process attaches to the threads of one whose memory it shares (CLONE_VM), looks at their
-//    registers, and lets them go: LeakSanitizer's StopTheWorld. What it attaches to stops where its
-//    registers are in its context, and without the driver's lock, which the tracer will need.
+//  - A child asks to be traced (PTRACE_TRACEME) and executes a program, like a debugger's child.
+//    The new program runs natively and is traced.
+//  - Before it executes, such a child gets a signal or stops itself. The kernel traces the child
+//    from there until its tracer resumes it. The tracer only learns of signals, not of system
+//    calls, steps or events. It reads the registers from the child's context, at gs.
+//  - A process attaches to the threads of a process whose memory it shares (CLONE_VM), reads their
+//    registers, and detaches: LeakSanitizer's StopTheWorld. A thread that is attached to stops
+//    where its registers are in its context. It does not hold the driver's lock, which the tracer
+//    needs.
 #include "framework/driver/native/machine/saved_state.h"
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/process/thread.h"
@@ -74,8 +74,8 @@ void give_lock_away_for_a_moment(Process& process) {
     process.lock.lock();
 }
 
-// Until the signal of PTRACE_ATTACH has arrived, which the tracer will be told of once more. Others
-// that come first go on to the thread: they are mostly the driver's.
+// Waits for the signal of PTRACE_ATTACH, and leaves it for the tracer's own waitid(2). Earlier
+// signals go on to the thread, because most of them are the driver's.
 void wait_until_stopped(pid_t tid) {
     const auto id = static_cast<id_t>(tid);
     siginfo_t info{};
@@ -92,7 +92,7 @@ void wait_until_stopped(pid_t tid) {
     }
 }
 
-// The lock is held from where the thread is known to be outside of translated code until it stops.
+// Holds the lock from the moment when the thread is outside of translated code until it stops.
 long attach(const Call& call) {
     Process& process = call.process();
     const auto tid = static_cast<pid_t>(call.arguments[1]);
@@ -137,18 +137,18 @@ user_regs_struct user_registers_of(const Context& context) {
     return out;
 }
 
-// The offset at which a tracer finds the components (arch/x86/include/asm/user.h,
+// The offset of the component mask in the register set for tracers (arch/x86/include/asm/user.h,
 // USER_XSTATE_XCR0_WORD).
 constexpr std::size_t kXcr0InState = 464;
 
-// Puts the program's registers where the kernel has put the driver's.
+// Overwrites the driver's registers in `set`, which the kernel has filled, with the program's.
 void replace_registers(const Context& context, long type, unsigned char* set, std::size_t bytes) {
     if (type != NT_PRSTATUS) return write_out(context, set, bytes);
     const user_regs_struct registers = user_registers_of(context);
     std::memcpy(set, &registers, std::min(bytes, sizeof registers));
 }
 
-// As PTRACE_GETREGSET gives them: at most `wanted` bytes.
+// Like PTRACE_GETREGSET: stores at most `wanted.iov_len` bytes, and sets `bytes` to the number.
 long read_registers(const Context& context, long tid, long type, const iovec& wanted,
                     std::size_t& bytes) {
     if (type != NT_PRSTATUS && type != NT_PRFPREG && type != NT_X86_XSTATE) return -EINVAL;
@@ -220,10 +220,10 @@ long trace_relative(const Call& call) {
     }
 }
 
-// --- Children that have asked for it, while they are stopped.
+// --- Stopped children that have asked to be traced.
 
-// Of a child that is stopped, as far as it describes the program's registers; nullptr, with errno,
-// if it is not.
+// A copy of the part of a stopped child's context that has the program's registers. Returns
+// nullptr, and sets errno, if the child is not stopped.
 std::unique_ptr<Context> context_of(pid_t child) {
     user_regs_struct own{};
     if (syscall(SYS_ptrace, PTRACE_GETREGS, child, 0, &own) != 0) return nullptr;
@@ -235,7 +235,7 @@ std::unique_ptr<Context> context_of(pid_t child) {
     return context;
 }
 
-// One word of struct user.
+// Reads one word of struct user.
 long peek_at_registers(const Call& call, const Context& context) {
     const std::uint64_t offset = call.unsigned_argument(2);
     if (offset % sizeof(long) != 0 || offset >= sizeof(user)) return -EIO;
@@ -254,7 +254,7 @@ long look_at_child(const Call& call) {
     return look_at_registers(call, *context);
 }
 
-// Until the next signal the child is not traced: the driver's own would stop it.
+// Detaches until the next signal, because the driver's own signals would stop a traced child.
 long let_child_go_on(Call call) {
     call.arguments[0] = PTRACE_DETACH;
     call.arguments[2] = 0;
@@ -319,7 +319,7 @@ long do_trace(const Call& call) {
     return trace_child(call);
 }
 
-// kill, tkill, tgkill: of a signal that no handler can have, the tracer learns here.
+// kill, tkill, tgkill. SIGSTOP has no handler, so the driver stops for the tracer here.
 long do_kill(const Call& call) {
     const unsigned last = call.number == SYS_tgkill ? 2 : 1;
     Thread& thread = call.thread;
