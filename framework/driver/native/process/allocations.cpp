@@ -6,7 +6,7 @@
 namespace assay::native {
 namespace {
 
-// The psABI, section 3.2.3: arguments in registers.
+// Arguments in registers: psABI, section 3.2.3.
 std::uint64_t argument(const Context& context, unsigned number) {
     constexpr unsigned kRegisters[] = {RDI, RSI, RDX, RCX, R8, R9};
     return context.gpr[kRegisters[number - 1]];
@@ -39,7 +39,7 @@ void Allocations::enter(Context& context, const AllocationFunction& function) {
     if (function.freed != 0) {
         const std::uint64_t block = argument(context, function.freed);
         if (block != 0) note(trace::MemoryUse::kFreed, block, 0);
-        // It may call others of these, of the same block.
+        // The function may call other allocation functions for the same block.
         return set_call(context, {.sp = sp, .return_pc = read_word(sp)});
     }
     Call call{.sp = sp, .return_pc = read_word(sp)};
@@ -128,7 +128,7 @@ void Allocations::note(trace::MemoryUse use, std::uint64_t address, std::uint64_
     mark(trace::kHas, seen_);
 }
 
-// Before the first block there is nothing that a record could be of.
+// A record needs a block, but at the start the trace has no blocks yet.
 void Allocations::mark(trace::AllocationMark mark, std::uint64_t value) {
     if (tables_.next_block() == 0) return;
     trace_.append(value, tables_.driver_site(0, TRACE_SITE_ALLOCATION), mark);

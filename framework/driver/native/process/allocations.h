@@ -1,9 +1,10 @@
-// What a thread does with memory, for the allocation log (framework/trace/allocation_log.h): the
-// calls of allocation functions that it is in, and its system calls.
+// Records how a thread uses memory, for the allocation log (framework/trace/allocation_log.h):
+// calls of allocation functions, and system calls.
 //
-// Of functions that call one another only the outermost counts: calloc that calls malloc, operator
-// new. It has returned where the stack pointer is above what it was at its entry; whether by its
-// own return, the program counter tells. One that was left by longjmp(3) has allocated nothing.
+// If allocation functions call one another (calloc calls malloc), only the outermost call counts.
+// The call has ended when the stack pointer is above its value at the entry. The program counter
+// tells whether the function has returned. A function that was left by longjmp(3) has allocated
+// nothing.
 #pragma once
 
 #include "framework/driver/native/trace/allocation_functions.h"
@@ -17,24 +18,24 @@ namespace assay::native {
 
 class Process;
 
-// Of one thread. For whoever holds the driver's lock.
+// The allocations of one thread. Callers hold the driver's lock.
 class Allocations {
   public:
     Allocations(const Process& process, TraceTables& tables, ThreadTrace& trace)
         : process_(process), tables_(tables), trace_(trace) {}
 
     bool wanted() const { return tables_.spec().objects != 0; }
-    // The thread begins to be run, with its stack pointer as it is.
+    // The thread starts to run, with its stack pointer in `context`.
     void begin(Context& context);
-    // The function is about to be executed.
+    // To be called before the function is executed.
     void enter(Context& context, const AllocationFunction& function);
-    // The stack pointer has changed.
+    // To be called when the stack pointer has changed.
     void leave(Context& context);
-    // A handler of a signal is about to be executed, and rt_sigreturn(2) has been.
+    // To be called before a signal handler runs, then after rt_sigreturn(2).
     void interrupt(Context& context);
     void resume(Context& context);
 
-    // By system calls.
+    // To be called after system calls that change memory.
     void map(std::uint64_t start, std::uint64_t end);
     struct File {
         std::string_view path;
@@ -46,12 +47,13 @@ class Allocations {
     void remap(std::uint64_t from, std::uint64_t start, std::uint64_t end);
     void set_thread_pointer(std::uint64_t address);
     void set_break(std::uint64_t start, std::uint64_t end);
-    // After any: what others have done until now came before what follows.
+    // To be called after any system call. Records that the allocations of other threads so far came
+    // before the next ones of this thread.
     void look_at_others();
 
   private:
     struct Call {
-        std::uint64_t sp = 0;  // at its entry: where the return address is; 0: there is no call
+        std::uint64_t sp = 0;  // at the entry: address of the return address; 0: no call
         std::uint64_t return_pc = 0;
         std::uint64_t bytes = 0, before = 0, result = 0;
     };
@@ -66,7 +68,7 @@ class Allocations {
     ThreadTrace& trace_;
     Call call_;
     std::vector<Call> interrupted_;
-    std::uint64_t seen_ = 0;  // entries
+    std::uint64_t seen_ = 0;  // entries of the log that the thread has seen
 };
 
 }  // namespace assay::native

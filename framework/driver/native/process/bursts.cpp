@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
 
-// A generator's state is never 0.
+// The state of the generator must not be 0.
 std::uint64_t seed(std::uint32_t thread) {
     constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // 2^64 divided by the golden ratio
     return (thread + 1ULL) * kOdd;
@@ -33,7 +33,7 @@ void Bursts::begin(Context& context, std::uint32_t thread) {
     context.countdown = 0;
     boundary_ = 0;
     next_interval_ = regions().sample_interval;
-    counts_.skip();  // of a slot that another thread has used before
+    counts_.skip();  // another thread has used this slot before
     trace_.set_executed(0);
     has_points_ = regions().points != 0;
     if (!has_points_) return begin_period(context);
@@ -58,7 +58,7 @@ void Bursts::go_on(Context& context, std::uint64_t instructions) {
     context.countdown += static_cast<std::int64_t>(instructions);
 }
 
-// The part of a period behind its last whole burst is never captured: at most a burst's length.
+// The part of a period after its last whole burst is never captured. It is shorter than a burst.
 void Bursts::begin_period(Context& context) {
     const std::uint64_t captured = regions().sample_burst + regions().sample_warm_up;
     const std::uint64_t before = next(random_) % (regions().sample_period - captured + 1);
@@ -66,7 +66,8 @@ void Bursts::begin_period(Context& context) {
     go_on(context, before);
 }
 
-// With its warm-up, or what there is room for. Behind the last one nothing begins any more.
+// Begins the next point, after a warm-up as long as there is room for. After the last point, begins
+// nothing.
 void Bursts::begin_next_point(Context& context) {
     if (point_ == tables_.points().size()) {
         part_ = Part::kRest;
@@ -78,7 +79,7 @@ void Bursts::begin_next_point(Context& context) {
         part_ = Part::kRest;
         return go_to(context, warm_up);
     }
-    // At the program's begin there is no code yet that a record could be of.
+    // At the program's start there is no code yet for a record.
     if (executed(context) != 0) send_end(context, trace::kRestEnds);
     part_ = Part::kWarmUp;
     go_to(context, begin);
@@ -143,7 +144,7 @@ void Bursts::tell(std::uint64_t value, trace::EndOf of) {
 }
 
 void Bursts::send_counts() {
-    // Of a recording each execution has been told.
+    // A recording has a record of each execution instead.
     if (has_points_ || regions().recorded != 0) return;
     const std::uint32_t site = tables_.driver_site(0, TRACE_SITE_BLOCK_COUNT);
     const bool predicts = tables_.captures(trace::kCapturePredictions);
@@ -155,7 +156,7 @@ void Bursts::send_counts() {
     });
 }
 
-// A burst belongs to the interval that it begins in.
+// A burst belongs to the interval in which it starts.
 void Bursts::send_intervals(std::uint64_t executed) {
     if (next_interval_ == 0) return;
     for (; next_interval_ < executed; next_interval_ += regions().sample_interval)
@@ -164,8 +165,8 @@ void Bursts::send_intervals(std::uint64_t executed) {
 
 namespace {
 
-// From how many remaining instructions on each block is counted down. A look at the counters takes
-// a time that depends on the number of blocks: the larger the program, the sooner.
+// The number of remaining instructions from which each block is counted down. Reading the counters
+// takes a time that depends on the number of blocks, so a larger program starts earlier.
 std::int64_t nearness(std::uint32_t blocks) {
     constexpr std::int64_t kLeast = 4096, kPerBlock = 8;
     return kLeast + kPerBlock * std::int64_t{blocks};
@@ -191,7 +192,7 @@ void Intervals::end() {
     send_counts();
 }
 
-// Since the last end.
+// The instructions since the last end.
 std::int64_t Intervals::executed() {
     std::uint64_t sum = 0;
     counts_.look([&](std::uint32_t block, std::uint64_t now, std::uint64_t before) {
@@ -200,7 +201,7 @@ std::int64_t Intervals::executed() {
     return static_cast<std::int64_t>(sum) + corrected_;
 }
 
-// At the beginning of a block.
+// To be called at the start of a block.
 void Intervals::look(Context& context) {
     const std::int64_t remaining = goal_ - executed();
     near_end_ = remaining < nearness(tables_.next_block());
@@ -211,10 +212,10 @@ void Intervals::reach(Context& context, const Block& block) {
     if (block.version != kExact) return look(context);
     context.interval_countdown += block.instr_count;
     while (context.interval_countdown < block.instr_count) {
-        const std::int64_t last = context.interval_countdown;  // the interval's, in the block
+        const std::int64_t last = context.interval_countdown;  // index in the block
         if (is_repeated(block, last)) {
-            // No interval ends behind a repeated string instruction, since exp-bbv counts it
-            // together with the next one.
+            // An interval must not end after a repeated string instruction, because exp-bbv counts
+            // this instruction together with the next one.
             ++context.interval_countdown;
             ++goal_;
             ++postponed_;
@@ -231,8 +232,8 @@ bool Intervals::is_repeated(const Block& block, std::int64_t number) const {
     return tables_.instr(instr).flags & TRACE_INSTR_REPEATED;
 }
 
-// Behind the first `split` instructions of the block that comes next, of which nothing has been
-// counted.
+// The interval ends after the first `split` instructions of `block`, which comes next and is not
+// yet counted.
 void Intervals::finish_interval(std::uint32_t block, std::uint32_t split) {
     send_corrections();
     send_counts();

@@ -1,28 +1,30 @@
-// Sampling (--sample): of each thread's instructions, bursts are captured, one in each period, and
-// the collector scales the counts. The bursts of a thread lie at the same instructions in every
-// run, anywhere in their periods, lest a rhythm of the program hide in that of the periods. Or they
-// are simulation points (record --simpoints): of the first thread, where a list says.
+// Sampling (--sample): each thread captures bursts of its instructions, one in each period, and the
+// collector scales the counts. In every run, the bursts of a thread start at the same instructions.
+// Their places in the periods are random, so that a rhythm of the program cannot match the period.
+// Instead of bursts there may be simulation points (record --simpoints): listed intervals of the
+// first thread.
 //
-// A thread executes the collecting version in its bursts, else the plain one. Instructions are
-// counted down, in Context::countdown, to the next begin or end of a burst:
+// A thread executes the collecting version in its bursts, and otherwise the plain one.
+// Context::countdown is the number of instructions to the next start or end of a burst:
 //
-//   - in the collecting version block by block, as for the boundaries of Regions.
-//   - in the plain one, which nearly all is executed in, where a unit is left, by the number of
-//     instructions from its beginning: once however many of its blocks were executed. While it is
-//     executed, the countdown is what it would be if the unit had been entered at its first block,
-//     and nothing counted since. Who enters another block adds the instructions before that
-//     (Block::position), and who leaves subtracts those before the place where he does
-//     (Exit::uncounted). Jumps from one unit to another do both at once, in code of their own if it
-//     is not known when the unit is translated; jumps back within a unit right where they are.
+//   - The collecting version counts each block down, like for the boundaries of Regions.
+//   - The plain version executes nearly all instructions, so it counts only at the exit of a unit,
+//     however many blocks were executed. An exit subtracts the instructions from the unit's start
+//     to the exit (Exit::uncounted). An entry at another block than the first adds the instructions
+//     before that block (Block::position). A jump from one unit to another does both at once, in
+//     separate code if the target was unknown at translation. A jump back within a unit counts
+//     right there.
 //
-// A burst may have a warm-up right before it, which is captured in the same way: the collector
-// tells them apart. At the end of each, the thread sends what it has counted of each block, and
-// completes its buffer, so that no buffer has records of two of them. Recordings have a record of
-// each execution instead of counts, and say where a burst or its warm-up begins, and where the
-// thread goes on behind its last block. A simulation point has a warm-up in any case, be it empty:
-// of the first, of one that follows the one before at once.
+// A burst may have a warm-up right before it, which is captured in the same way; the collector
+// tells them apart. At the end of each, the thread sends its block counts and completes its buffer,
+// so that no buffer has records of two parts.
 //
-// Also intervals: of so many instructions each, for trace_capture_intervals.
+// A recording has a record of each execution instead of counts. It tells where a burst or its
+// warm-up starts, and where the thread continues after its last block. Each simulation point has a
+// warm-up. This may be empty, for example if the point follows the previous one directly.
+//
+// This file also has intervals: parts of a fixed number of instructions, for
+// trace_capture_intervals.
 #pragma once
 
 #include "framework/driver/native/code_cache/code_cache.h"
@@ -33,28 +35,27 @@
 
 namespace assay::native {
 
-// Of one thread. For whoever holds the driver's lock.
+// The bursts of one thread. Callers hold the driver's lock.
 class Bursts {
   public:
     Bursts(TraceTables& tables, ThreadTrace& trace)
         : tables_(tables), trace_(trace), counts_(trace) {}
 
     bool wanted() const { return trace::has_bursts(regions()); }
-    // In a burst or in the warm-up before it.
+    // True in a burst and in the warm-up before it.
     bool in_burst() const { return part_ != Part::kRest; }
 
-    // The thread begins, or goes on in an image of its own, whose counters are zero.
+    // The thread starts, or continues in a new image, whose counters are zero.
     void begin(Context& context, std::uint32_t thread);
-    // The thread ends.
     void end(const Context& context);
 
-    // Around the execution of translated code from `block` on. While it is outside of all Regions,
-    // the bursts' time stands still.
+    // To be called before and after translated code runs, from `block` on. `outside`: the thread is
+    // outside of all Regions, where the countdown stops.
     void enters(Context& context, const Block& block, bool outside);
     void has_left(Context& context);
-    // Whether one is to begin.
+    // True if the next part has to begin.
     bool is_due(const Context& context) const { return !in_burst() && context.countdown < 0; }
-    // The next part of the period begins.
+    // Begins the next part of the period.
     void change(Context& context);
 
   private:
@@ -73,62 +74,59 @@ class Bursts {
 
     TraceTables& tables_;
     ThreadTrace& trace_;
-    BlockCounts counts_;  // that have been sent
+    BlockCounts counts_;  // that were sent
     std::uint64_t random_ = 0;
-    std::uint64_t rest_ = 0;           // of the period, behind its burst
-    std::size_t point_ = 0;            // the next one, or the one that it is in
-    bool has_points_ = false;          // else periods
-    std::uint64_t boundary_ = 0;       // instructions up to which is counted down
-    std::uint64_t next_interval_ = 0;  // where it begins; 0: there are none
-    std::int64_t standing_ = 0;        // the countdown, while the time stands still
+    std::uint64_t rest_ = 0;           // instructions of the period after its burst
+    std::size_t point_ = 0;            // index of the next or current point
+    bool has_points_ = false;          // true: points; false: periods
+    std::uint64_t boundary_ = 0;       // executed instructions when the countdown is 0
+    std::uint64_t next_interval_ = 0;  // its start; 0: no intervals
+    std::int64_t standing_ = 0;        // the countdown while it is stopped
     bool stands_still_ = false;
     Part part_ = Part::kRest;
 };
 
-// Intervals of instructions: every N of them that a thread executes, it tells the collector how
-// often it has entered which block (trace_capture_intervals).
+// Intervals of instructions: after every N instructions, a thread tells the collector how often it
+// has entered each block (trace_capture_intervals).
 //
-// An interval ends behind an instruction, anywhere in a block, and is exact. Counting instructions
-// down before each block would be dear, so it is done in two ways, each with translations of its
-// own (Version):
+// An interval ends after exactly N instructions, also in the middle of a block. Counting down
+// before each block would be slow, so there are two ways, each with its own translations (Version):
 //
-//   - far from the end (kCollecting): only where a unit is entered by a jump, and at the heads of
-//     loops within it, by the number of instructions from there to the next such place or the
-//     unit's end, and perhaps of others that it leads into the middle of. That is at least what is
-//     executed: the countdown runs out too early, never too late. Then the driver finds out from
-//     the block counters how many instructions really remain, and the countdown begins anew from
-//     there.
-//   - near the end (kExact): before each block, by its number of instructions. A block before which
-//     the countdown runs out is the one that the end lies in.
+//   - Far from the end (kCollecting) the code counts only where a jump enters a unit, and at heads
+//     of loops in it. It counts the instructions up to the next such place or the unit's end, and
+//     perhaps some more. The count is never too low, so the countdown never ends too late. When it
+//     ends, the driver computes from the block counters how many instructions really remain, and
+//     starts the countdown again.
+//   - Near the end (kExact) the code counts the instructions of each block, before the block. If
+//     the countdown ends there, the interval ends in this block.
 //
-// The remaining instructions shrink geometrically with each look at the counters: there are about
-// a dozen in an interval of a hundred million.
+// The remaining instructions shrink geometrically each time. An interval of a hundred million
+// instructions needs about a dozen rounds.
 //
-// What has been counted up to the end is sent, and what of the last block belongs to the next
-// interval is given back: the block will be counted as a whole.
+// At the end the thread sends its counts, in which the last block counts as a whole. A correction
+// gives the instructions after the end to the next interval.
 
-// Of one thread. For whoever holds the driver's lock.
+// The intervals of one thread. Callers hold the driver's lock.
 class Intervals {
   public:
     Intervals(TraceTables& tables, ThreadTrace& trace)
         : tables_(tables), trace_(trace), counts_(trace) {}
 
     bool wanted() const { return length() != 0; }
-    // Whether translated code must count each block down.
+    // True if translated code must count down before each block.
     bool near_end() const { return near_end_; }
 
-    // The thread begins.
     void begin(Context& context);
-    // The same in a new image, whose counters are zero.
+    // Like begin(), in a new image, whose counters are zero.
     void begin_image(Context& context);
-    // The thread ends: sends what has been counted since the last interval's end.
+    // The thread ends: sends the counts since the end of the last interval.
     void end();
-    // The countdown has run out before `block`, having counted it.
+    // The countdown has ended before `block`, whose instructions are already subtracted.
     void reach(Context& context, const Block& block);
-    // `block` has been left early: `executed` of its instructions were executed, while its counter
-    // says (counted) all of them or none.
+    // The thread has left `block` after `executed` of its instructions. `counted`: the block's
+    // counter already includes this execution.
     void left_early(Context& context, const Block& block, std::uint32_t executed, bool counted);
-    // Sends what left_early() has noted. Not in a handler of a signal.
+    // Sends the corrections that left_early() has noted. Must not be called in a signal handler.
     void send_corrections();
 
   private:
@@ -147,11 +145,11 @@ class Intervals {
 
     TraceTables& tables_;
     ThreadTrace& trace_;
-    BlockCounts counts_;  // that have been sent
+    BlockCounts counts_;  // that were sent
     std::vector<Correction> corrections_;
-    std::int64_t corrected_ = 0;  // since the last end, what the counters do not say
-    std::int64_t goal_ = 0;       // from the last end to the next
-    std::int64_t postponed_ = 0;  // of the next end
+    std::int64_t corrected_ = 0;  // sum of the corrections since the last end
+    std::int64_t goal_ = 0;       // instructions from the last end to the next
+    std::int64_t postponed_ = 0;  // instructions by which the next end is late
     bool near_end_ = false;
 };
 

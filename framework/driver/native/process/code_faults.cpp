@@ -7,7 +7,8 @@
 namespace assay::native {
 namespace {
 
-// int1 is reported behind it as int3 is, but by some hypervisors at it.
+// int1 is reported after the instruction, like int3, but some hypervisors report it at the
+// instruction.
 bool is_at_int1(std::uint64_t pc) {
     constexpr std::uint8_t kInt1 = 0xf1, kInt3 = 0xcc;
     const auto* code = reinterpret_cast<const std::uint8_t*>(pc);
@@ -16,8 +17,8 @@ bool is_at_int1(std::uint64_t pc) {
 
 }  // namespace
 
-// The store that began a record, or the last of several, ran into the end of the buffer:
-// mov [register + displacement], reg or constant.
+// The fault came from a store at the end of the buffer: mov [register + displacement], reg or
+// constant. It is the first store of a record, or the last of several.
 bool CodeFaults::continue_in_next_buffer(const siginfo_t& info, bool adapts,
                                          ucontext_t* interrupted) {
     const auto address = reinterpret_cast<std::uint64_t>(info.si_addr);
@@ -36,13 +37,13 @@ bool CodeFaults::continue_in_next_buffer(const siginfo_t& info, bool adapts,
     return true;
 }
 
-// If the instruction's own code is in the page, what it writes may be next to be executed: it runs
-// by itself then.
+// If the instruction's own code is in the page, the write may change the next instruction, so this
+// one runs alone.
 bool CodeFaults::let_write(Context& context, const siginfo_t& info, ucontext_t* interrupted) {
     const auto address = reinterpret_cast<std::uint64_t>(info.si_addr);
     const std::uint64_t host_pc = pc_of(interrupted);
     const bool translated = code_.cache.contains(host_pc);
-    // A copy is the driver's, which holds the lock.
+    // Otherwise the driver copies memory and already holds the lock.
     std::unique_lock guard(code_.lock, std::defer_lock);
     if (translated) guard.lock();
     const std::uint64_t page = address & ~(kPage - 1);
@@ -59,14 +60,14 @@ bool CodeFaults::let_write(Context& context, const siginfo_t& info, ucontext_t* 
 bool CodeFaults::leave_at_fault(Context& context, int number, std::uint64_t host_pc, bool again,
                                 siginfo_t& info, ucontext_t* interrupted) {
     const std::lock_guard guard(code_.lock);
-    // A breakpoint is reported behind the instruction.
+    // A breakpoint is reported after the instruction.
     const unsigned behind = number == SIGTRAP && !is_at_int1(host_pc) ? 1 : 0;
     const RecoveryPoint* point = code_.cache.point_at(host_pc - behind);
     if (point == nullptr) return false;
     leave_before(context, *point, host_pc - behind, !again, interrupted);
     if (again) return true;
     context.pc += behind;
-    // An overflow of the stack.
+    // The access was below the stack: a stack overflow.
     if (number == SIGSEGV && info.si_code == SEGV_ACCERR &&
         program_.is_below_stack(reinterpret_cast<std::uint64_t>(info.si_addr)))
         info.si_code = SEGV_MAPERR;
@@ -74,7 +75,7 @@ bool CodeFaults::leave_at_fault(Context& context, int number, std::uint64_t host
     return true;
 }
 
-// If the block has not counted itself, its beginning was executed in this context nevertheless.
+// Even if the block has not counted itself, its first instructions were executed in this context.
 void CodeFaults::count_left_block(const Context& context, std::uint32_t block,
                                   std::uint32_t executed, bool counted) {
     const trace::ContextNode* const node = context.call_tree ? context.calls.node : nullptr;
@@ -88,8 +89,8 @@ void CodeFaults::count_left_block(const Context& context, std::uint32_t block,
         ++reinterpret_cast<std::uint64_t*>(context.calls.node)[word];
 }
 
-// Translated code is left before or, as for what the processor reports, behind the instruction
-// whose translation has been reached.
+// Leaves translated code before the instruction, or after it for an event that the processor
+// reports after it.
 void CodeFaults::leave_before(Context& context, const RecoveryPoint& point, std::uint64_t host_pc,
                               bool executed, ucontext_t* interrupted) {
     auto& gregs = interrupted->uc_mcontext.gregs;
@@ -100,7 +101,7 @@ void CodeFaults::leave_before(Context& context, const RecoveryPoint& point, std:
     if (point.displaced_by != Segment::kFlat)
         gregs[kGregs[point.displaced]] -=
             static_cast<greg_t>(context.segment_base(point.displaced_by));
-    // The push of the return address found no stack.
+    // The push of the return address has failed.
     if (point.rcx_is_target) gregs[REG_RCX] = static_cast<greg_t>(context.indirect_rcx);
     const std::uint32_t count = point.executed - (executed ? 0U : 1U);
     const Block& block = code_.cache.block_at(host_pc, point.block);
@@ -116,7 +117,7 @@ void CodeFaults::leave_before(Context& context, const RecoveryPoint& point, std:
     intervals_.left_early(context, block, count, point.counted);
     context.pc = block.pc + point.pc_offset;
     context.exit_id = kInterrupted;
-    // The way out that translated code itself takes: it puts the registers into the context.
+    // Translated code has the same way out: it stores the registers in the context.
     set_pc(interrupted, context.exit_glue);
     set_trap_flag(interrupted, false);
 }

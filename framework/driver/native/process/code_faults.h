@@ -1,6 +1,7 @@
-// What faults of translated code mean: the trace buffer is full, the program writes to code that
-// has been translated, or it is the program's own fault. For that, translated code is left before
-// the instruction, with all of the target's state as the recovery point says (CodeCache).
+// Handles faults in translated code. The trace buffer is full, or the program writes to translated
+// code, or the program itself has caused the fault. In the last case the thread leaves translated
+// code before the instruction, and restores the program's state with the recovery point
+// (CodeCache).
 #pragma once
 
 #include "framework/driver/native/code_cache/code_watch.h"
@@ -18,11 +19,11 @@
 
 namespace assay::native {
 
-// What a handler of the kernel's finds interrupted, and changes.
+// Access to the registers that the kernel passes to a signal handler.
 
 inline constexpr std::uint64_t kTrapFlag = 0x100;
 
-// Number of an encoding -> index in ucontext's gregs.
+// Register number in encodings -> index in ucontext's gregs.
 inline constexpr int kGregs[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
                                    REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
                                    REG_R12, REG_R13, REG_R14, REG_R15};
@@ -54,7 +55,7 @@ const void* address_of(void (*function)(Argument*)) {
     return reinterpret_cast<const void*>(function);
 }
 
-// What belongs to the translated code of a process.
+// The parts of a process that belong to its translated code.
 struct TranslatedCode {
     DriverLock& lock;
     CodeCache& cache;
@@ -64,25 +65,26 @@ struct TranslatedCode {
     TraceTables& trace;
 };
 
-// Of one thread. All is called in handlers of signals, without the lock.
+// The faults of one thread. All functions run in signal handlers, without the lock.
 class CodeFaults {
   public:
     CodeFaults(const TranslatedCode& code, const LoadedProgram& program, ThreadTrace& trace,
                Intervals& intervals)
         : code_(code), program_(program), trace_(trace), intervals_(intervals) {}
 
-    // Goes on in the next buffer if a store has run into the end of the current one. What the
-    // former says about translations is looked at if `adapts`, and if nobody has the lock.
+    // If a store has reached the end of the trace buffer, continues in the next buffer and returns
+    // true. With `adapts`, and if the lock is free, adapts translations to the records of the full
+    // buffer.
     bool continue_in_next_buffer(const siginfo_t& info, bool adapts, ucontext_t* interrupted);
-    // Goes on if a write has met the protection of code, and the code has been forgotten now.
+    // If a write has hit the protection of code, forgets the code, continues and returns true.
     bool let_write(Context& context, const siginfo_t& info, ucontext_t* interrupted);
-    // Leaves translated code where the program's own fault is, `host_pc`. `info` becomes what the
-    // program shall see of it, unless the instruction will be executed `again`: what is counted of
-    // it is taken back then. False if that place is unknown.
+    // Leaves translated code at `host_pc`, where the program has caused a fault. Sets `info` to the
+    // values for the program, unless the instruction will run `again`: then its counts are undone.
+    // False if `host_pc` is no known instruction.
     bool leave_at_fault(Context& context, int number, std::uint64_t host_pc, bool again,
                         siginfo_t& info, ucontext_t* interrupted);
 
-    // The next instruction runs by itself: it changes code in its own page.
+    // True if the next instruction has to run alone, because it changes code in its own page.
     bool runs_alone() const { return runs_alone_; }
     void has_run_alone() { runs_alone_ = false; }
 

@@ -40,7 +40,7 @@ void note_vdso(std::uint64_t base, MemoryMap& memory, TraceTables& trace) {
     }
 }
 
-// Its data lie right below it: at most some pages (arch/x86/entry/vdso/vma.c).
+// The vDSO's data are right below it: at most a few pages (arch/x86/entry/vdso/vma.c).
 void note_vdso_objects(std::uint64_t base, Allocations& allocations) {
     constexpr std::uint64_t kMostBytes = 64 * 1024;
     if (base == 0) return;
@@ -48,7 +48,7 @@ void note_vdso_objects(std::uint64_t base, Allocations& allocations) {
     allocations.map_file(base, base + kMostBytes, {"[vdso]", 0, true});
 }
 
-// libc could not create it.
+// True if libc could not create the thread.
 bool never_began(const Thread& thread) {
     return thread.tid() == 0;
 }
@@ -148,7 +148,7 @@ void Process::load(const trace::Launch& launch, const std::vector<std::string>& 
 
 void Process::run() {
     run_thread(*running_.front());
-    // The last threads to end may be others.
+    // Other threads may end later.
     for (;;) syscall(SYS_exit, 0);
 }
 
@@ -160,7 +160,7 @@ void Process::ends() {
     for (Thread* thread : running_)
         if (thread->allocations.wanted()) thread->trace.set_time(instructions());
     trace.set_state(trace::DriverState::kFinished);
-    close_shared_descriptors();  // by the lifeline's end the collector knows
+    close_shared_descriptors();  // closing the lifeline tells the collector
 }
 
 void Process::mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
@@ -184,7 +184,7 @@ void Process::tell_pages(Thread& thread) {
         thread.trace.note(change.operation,
                           {change.range.start, change.range.end - change.range.start}, "");
     if (changes.empty()) return;
-    // A second fetch from a line can be from another page than the first.
+    // A later fetch from the same line can be from another page.
     thread.forget_recent_lines();
     thread.pages_seen = page_kinds.changes();
     if (!is_only_thread(thread)) thread.trace.hand_over();
@@ -224,7 +224,7 @@ void Process::flush() {
 
 Thread* Process::idle_thread() {
     const std::uint32_t kept = trace.spec().threads != 0 ? trace::kOwnSlots : 0;
-    if (schedule.wanted()) wait_for_ended_threads();  // which slots are free shall not be chance
+    if (schedule.wanted()) wait_for_ended_threads();  // the free slots must not depend on chance
     const auto gone = std::find_if(ended_.begin(), ended_.end(), [&](const Thread* thread) {
         if (never_began(*thread)) return true;
         return thread->trace.slot() >= kept &&
@@ -236,9 +236,9 @@ Thread* Process::idle_thread() {
         ended_.erase(gone);
         return thread;
     }
-    // The rings of the first threads are large: most programs have few, and hundreds of large ones
-    // would need too much memory. With a schedule a buffer is full only where a slice is long, and
-    // small rings would make each thread wait for the collector in its turn.
+    // Only the first threads have large rings, because hundreds of them would need too much memory.
+    // With a schedule all rings are large: buffers are full only after a long slice, and each
+    // thread would wait for the collector in its turn.
     constexpr std::uint32_t kLargeRings = 4, kSmallRing = 2;
     const std::uint32_t slot = trace.new_slot();
     if (slot == trace::kMaxThreads) return nullptr;
@@ -251,7 +251,7 @@ Thread* Process::idle_thread() {
     return threads_.back().get();
 }
 
-// From /proc where the caller is another thread.
+// Reads the name of another thread from /proc.
 void Process::note_name(const Thread& thread) {
     if (trace.spec().threads == 0 || filters_calls || never_began(thread)) return;
     constexpr std::size_t kMostBytes = 16;  // TASK_COMM_LEN of linux/sched.h
@@ -285,7 +285,7 @@ bool Process::leave(Thread& thread) {
     if (thread.allocations.wanted()) instructions_of_ended_ += Regions::executed(*thread.context);
     schedule.leave(thread);
     std::erase(running_, &thread);
-    // The first thread of a process stays until the process ends (wait(2)).
+    // The first thread of a process exists until the process ends (wait(2)).
     if (thread.tid() != getpid()) ended_.push_back(&thread);
     return running_.empty();
 }
@@ -321,7 +321,7 @@ void Process::keep_only(Thread& thread) {
     running_.assign(1, &thread);
     schedule.keep_only(thread);
     ended_.clear();
-    // What the others have mapped is still the parent's.
+    // The memory of the other threads still belongs to the parent's copy.
     for (auto& other : threads_)
         if (other.get() != &thread) static_cast<void>(other.release());
     std::erase(threads_, nullptr);
@@ -337,7 +337,7 @@ void ShownFiles::add(int descriptor, ProcFile file) {
 
 ShownFile* ShownFiles::find(long descriptor) {
     struct stat status {};
-    // Mostly there are none, and reading costs no more than natively.
+    // Usually there are no such files, and reading is as fast as natively.
     if (files_.empty() || fstat(static_cast<int>(descriptor), &status) != 0) return nullptr;
     const auto found = files_.find({status.st_dev, status.st_ino});
     return found == files_.end() ? nullptr : &found->second;

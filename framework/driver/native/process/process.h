@@ -1,4 +1,4 @@
-// The profiled process: what its threads share.
+// The profiled process: the state that its threads share.
 #pragma once
 
 #include "framework/driver/native/code_cache/code_watch.h"
@@ -24,22 +24,22 @@
 
 namespace assay::native {
 
-// The contents of the files of /proc that describe the process: what the program reads there is
-// about itself. The descriptors are the kernel's own; only what is read from them is not.
+// The files of /proc that describe the process. The program reads contents about itself; the
+// descriptors are the kernel's own.
 
 enum class ProcFile { kOther, kExecutable, kMaps, kSmaps, kEnvironment, kAuxiliaryVector };
 
 struct ShownFile {
     ProcFile file = ProcFile::kOther;
-    std::string text;  // as it was at the last read from its beginning
+    std::string text;  // as of the last read from the file's start
 };
 
-// By what they are, not by descriptor: those are copied, inherited and passed on.
+// Shown files by inode, because programs copy, inherit and pass on descriptors.
 class ShownFiles {
   public:
-    // Nothing happens if the descriptor's file is not of /proc.
+    // Does nothing if the descriptor's file is not in /proc.
     void add(int descriptor, ProcFile file);
-    // nullptr if the descriptor is not of such a file.
+    // nullptr if the descriptor does not belong to a shown file.
     ShownFile* find(long descriptor);
 
   private:
@@ -48,69 +48,71 @@ class ShownFiles {
 
 class Process {
   public:
-    // `runs_thread` runs a thread of the program, which has begun, until it ends.
+    // `runs_thread` runs a started thread of the program until the thread ends.
     explicit Process(void (*runs_thread)(Thread&))
         : translator(memory, watch, cache, regions, allocation_functions, trace),
           run_thread(runs_thread) {}
     Process(const Process&) = delete;
     Process& operator=(const Process&) = delete;
 
-    // Attaches to the trace segment, sets up the first thread and the code cache. False, after a
-    // message, if that is impossible.
+    // Attaches to the trace segment, and sets up the first thread and the code cache. Returns false
+    // after a message if that fails.
     bool initialise(const trace::Launch& launch);
-    // Loads the program and builds its stack; ends the process with a message if it cannot.
+    // Loads the program and builds its stack. If that fails, ends the process with a message.
     void load(const trace::Launch& launch, const std::vector<std::string>& argv,
               char** environment);
     // Runs the first thread, and ends with the last one.
     [[noreturn]] void run();
 
-    // Forgets translations of code in [start, end), which has changed or is not there any more.
+    // Forgets translations of code in [start, end), which has changed or no longer exists.
     void code_changed(std::uint64_t start, std::uint64_t end) { translator.invalidate(start, end); }
-    // Says to the collector that the process ends in an orderly way.
+    // Tells the collector that the process ends in an orderly way.
     void ends();
-    // Code of a file was mapped, or is not any more.
+    // Code of a file was mapped, or unmapped.
     void mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
                 const std::string& path);
     void unmapped(std::uint64_t start, std::uint64_t end);
     bool captures_mappings() const { return trace.captures(trace::kCaptureMappings); }
-    // Tells profilers what the thread has just done to page_kinds.
+    // Tells profilers about the thread's changes of page_kinds.
     void tell_pages(Thread& thread);
-    // After a system call: what others have done to page_kinds came before what follows.
+    // To be called after a system call. Records that changes by other threads came before the next
+    // references of this thread.
     void look_at_pages(Thread& thread) const;
-    // Threads other than `thread` go over to the version that is theirs now.
+    // Makes all threads except `thread` change to their current version.
     void switch_others(const Thread& thread) const;
-    // Forgets all translations, once no thread executes those of before the last time: until then
-    // it waits, without the lock.
+    // Forgets all translations. First waits, without the lock, until no thread executes those from
+    // before the previous flush.
     void flush();
-    // PKRU as the kernel gives it to new programs and to handlers of signals; see read_pkru().
+    // The PKRU that the kernel gives to new programs and to signal handlers; see read_pkru().
     std::uint32_t initial_pkru() const { return initial_pkru_; }
 
     // --- Threads; see clone.cpp.
 
-    // For a new thread of the program: one whose predecessor in the kernel has ended, or a new one.
+    // A Thread for a new thread of the program: one whose kernel thread has ended, or a new one.
     // nullptr if there is no memory.
     Thread* idle_thread();
     std::uint32_t new_thread_number() { return ++last_thread_number_; }
-    // The calling thread ends; true if it is the last one.
+    // The calling thread ends. True if it is the last one.
     bool leave(Thread& thread);
-    // That all threads have executed, with Spec::objects. Those of others may lag behind.
+    // The instructions that all threads have executed, with Spec::objects. The counts of other
+    // threads may be late.
     std::uint64_t instructions() const;
-    // With Spec::threads: tells the collector how the threads are called that have not ended.
+    // With Spec::threads: tells the collector the names of all running threads.
     void note_names();
     bool is_only_thread(const Thread& thread) const {
         return running_.size() == 1 && running_.front() == &thread;
     }
-    // The one that is the kernel's `tid`; nullptr if there is none.
+    // The running thread with the kernel's `tid`, or nullptr.
     Thread* running_thread(pid_t tid) const;
-    // Whether another process has the caller's memory.
+    // True if another process shares the caller's memory.
     bool shares_memory() const;
-    // Whether `tid` is a thread of such a process.
+    // True if `tid` is a thread of such a process.
     bool shares_memory_with(pid_t tid) const;
     void join(Thread& thread) { running_.push_back(&thread); }
-    // Threads that have left the driver but not yet the kernel hold locks of libc. Those whose
-    // number a running one has have left it.
+    // Waits for threads that have left the driver but not the kernel, because they hold locks of
+    // libc. A thread whose number belongs to a running one again has already left.
     void wait_for_ended_threads() const;
-    // In the child of a fork: `thread` is the only one.
+    // To be called in the child of a fork, where `thread` is the only thread.
     void keep_only(Thread& thread);
 
     DriverLock lock;
@@ -119,7 +121,7 @@ class Process {
     MemoryMap memory;
     CodePlaces code_places;
     SharedMemory shared_memory;
-    PageKinds page_kinds;  // where mappings are captured
+    PageKinds page_kinds;  // only if mappings are captured
     CodeWatch watch{memory};
     CodeCache cache;
     Regions regions;
@@ -130,21 +132,21 @@ class Process {
     SignalActions actions;
     ShownFiles shown_files;
     LoadedProgram program;
-    std::map<std::uint64_t, std::uint64_t> attached;  // by shmat(2): ends by starts
+    std::map<std::uint64_t, std::uint64_t> attached;  // by shmat(2): start -> end
     std::uint64_t break_end = 0;                      // current program break
-    // What the program has set for itself.
+    // Attributes that the program has set for itself.
     struct Attributes {
-        std::uint64_t personality = 0;  // as the program knows it
+        std::uint64_t personality = 0;  // as the program sees it
         MemoryLimits memory_limits;
         bool sets_death_signal = false;  // PR_SET_PDEATHSIG
     } attributes;
-    std::atomic<bool> filters_calls = false;  // has installed a filter of seccomp(2)
+    std::atomic<bool> filters_calls = false;  // the program has installed a seccomp(2) filter
 
-    // Of kSynchronousSignals, what any thread has ever waited for.
+    // The members of kSynchronousSignals that any thread has ever waited for.
     std::atomic<std::uint64_t> waited_signals = 0;
 
   private:
-    // False, after a message, if the specification hides an unknown feature.
+    // Returns false after a message if the specification hides an unknown feature.
     bool choose_processor();
     void note_name(const Thread& thread);
     void wait_for_old_translations();

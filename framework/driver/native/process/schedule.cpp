@@ -7,12 +7,13 @@
 namespace assay::native {
 namespace {
 
-// After so many looks at one that is stuck, so long apart, a thread whose turn is next goes on.
-// Long enough for a machine that has much else to do.
+// After kLooks looks at a stuck thread, the next thread starts. The time between looks is long
+// enough for a busy machine.
 constexpr timespec kBetweenLooks{0, 100'000'000};
 constexpr unsigned kLooks = 10;
 
-// It has the turn, and is to be woken; by who holds the lock better once that is free.
+// Tells the thread that it has the turn. The caller also wakes it, preferably after it has released
+// the lock.
 void announce(Turn& turn) {
     turn.bell.fetch_add(1, std::memory_order_release);
 }
@@ -54,7 +55,7 @@ void Schedule::come_back(Thread& thread) {
     if (!wanted()) return;
     Turn& turn = thread.turn;
     turn.call = 0;
-    // A child of vfork(2) may have been killed wherever it was.
+    // A child of vfork(2) may have been killed in any state.
     if (turn.state == Turn::kAtAddress) turns_.go_away(turn);
     if (turn.state == Turn::kAway) turns_.make_ready(turn);
     start_next();
@@ -85,7 +86,7 @@ void Schedule::start_next() {
 void Schedule::wait_for_turn(Thread& thread) {
     Turn& turn = thread.turn;
     while (turn.state != Turn::kRuns) {
-        // It had its turn while it was stopped, or in a system call.
+        // The thread lost its turn while it was stopped or in a system call.
         if (turn.state == Turn::kAway) {
             turns_.make_ready(turn);
             start_next();
@@ -111,12 +112,12 @@ void Schedule::begin_slice(Thread& thread) {
     thread.context->slice_countdown = slice_;
 }
 
-// The one that has the turn may not know, being stopped, or be in a system call.
+// The running thread may be stopped and not know of its turn, or it may be in a system call.
 void Schedule::look_at_others(const Turn& turn) {
     Turn* const running = turns_.running();
     if (turns_.next() != &turn || running == nullptr || (running->taken && running->call == 0))
         return;
-    // The bell has as much to say of one that does not know as calls have of one that is in one.
+    // A number that changes when the running thread makes progress.
     const std::uint64_t in = running->taken ? running->call : running->bell.load();
     stuck_looks_ = stuck_ == running && stuck_in_ == in ? stuck_looks_ + 1 : 0;
     stuck_ = running;

@@ -1,19 +1,19 @@
-// --schedule=fair: of the threads that have the program's memory one runs at a time, for a number
-// of instructions, in an order that depends on nothing but the program. So the references of all
-// of them have one order, which the collector sees, too.
+// --schedule=fair: of the threads that share the program's memory only one runs at a time, for a
+// number of instructions. The order of turns depends only on the program. So the references of all
+// threads have one order, which the collector also sees.
 //
 //   - A thread gives its turn away at the end of its slice (Context::slice_countdown, which
-//     translated code counts down before each block), by sched_yield(2), where it waits in
-//     futex(2), when it ends, and before a system call that is likely to wait for something. Who
-//     comes back from such a call goes behind those that are ready.
-//   - What futex(2) does to memory that no other process has, the driver does itself: only so it
-//     knows who is ready.
-//   - The other system calls are made in the thread's turn. Should one of them wait nevertheless,
-//     or a thread be stopped when its turn comes, the next one goes on after a while.
-//   - A thread that gets the turn completes the trace buffer of the one that had it before. So the
-//     order of buffers is that of what they have.
+//     translated code counts down before each block), by sched_yield(2), when it waits in futex(2),
+//     when it ends, and before a system call that is likely to wait. After such a call, the thread
+//     queues behind the ready threads.
+//   - The driver handles futex(2) for memory that no other process has, because otherwise it would
+//     not know which threads are ready.
+//   - A thread makes other system calls in its turn. If such a call waits nevertheless, or if a
+//     thread is stopped when its turn comes, the next thread continues after a while.
+//   - A thread that gets the turn completes the trace buffer of the previous thread. So buffers are
+//     in the order of their records.
 //
-// All that is done with the driver's lock held; who waits for its turn does so without it.
+// Callers hold the driver's lock. A thread waits for its turn without the lock.
 #pragma once
 
 #include "framework/driver/native/machine/driver_lock.h"
@@ -26,42 +26,43 @@
 
 namespace assay::native {
 
-// Who runs, with --schedule=fair: one of the threads that have the program's memory has the turn,
-// others are ready and get it one after the other, or wait at an address (futex(2)) until they are
-// woken. All that depends only on the order of the calls here; Schedule waits.
+// The queue of turns. One of the threads that share the program's memory has the turn. The others
+// are ready and get it one after the other, or wait at an address (futex(2)) until they are woken.
+// The state depends only on the order of the calls here. Turns never waits; Schedule does.
 
-// Of one thread.
+// The turn of one thread.
 struct Turn {
     enum State : std::uint8_t { kAway, kReady, kRuns, kAtAddress };
     State state = kAway;
     std::uint64_t address = 0;  // kAtAddress
-    std::uint32_t bits = 0;     // likewise: who wakes some of these wakes it
-    bool taken = false;         // kRuns: the thread knows
-    std::uint64_t call = 0;     // in which it is while it has the turn; 0: none
+    std::uint32_t bits = 0;     // kAtAddress: a wake-up with one of these bits wakes it
+    bool taken = false;         // kRuns: the thread knows that it runs
+    std::uint64_t call = 0;     // number of the system call during the turn; 0: no call
     // Changes, and is woken as a futex, when the state has become kRuns.
     std::atomic<std::uint32_t> bell{0};
 };
 
 class Turns {
   public:
-    // The one that runs; nullptr if there is none.
+    // The running turn, or nullptr.
     Turn* running() const { return running_; }
-    // Of those that are ready, the one that is next; nullptr if there is none.
+    // The next ready turn, or nullptr.
     Turn* next() const { return ready_.empty() ? nullptr : ready_.front(); }
 
-    // It was away: behind all that are ready.
+    // Puts a turn that was away behind all ready ones.
     void make_ready(Turn& turn) {
         turn.state = Turn::kReady;
         ready_.push_back(&turn);
     }
-    // The one that runs, behind all others. False if there are none, and it runs on.
+    // Puts the running turn behind all ready ones. Returns false if no other is ready: the turn
+    // goes on.
     bool pass(Turn& turn) {
         if (ready_.empty()) return false;
         running_ = nullptr;
         make_ready(turn);
         return true;
     }
-    // The one that runs waits at an address.
+    // The running turn starts to wait at an address.
     void wait_at(Turn& turn, std::uint64_t address, std::uint32_t bits) {
         running_ = nullptr;
         turn.state = Turn::kAtAddress;
@@ -69,7 +70,7 @@ class Turns {
         turn.bits = bits;
         waiting_.push_back(&turn);
     }
-    // Whatever it does.
+    // Removes the turn, whatever its state is.
     void go_away(Turn& turn) {
         if (running_ == &turn) running_ = nullptr;
         std::erase(ready_, &turn);
@@ -77,7 +78,7 @@ class Turns {
         turn.state = Turn::kAway;
         turn.call = 0;
     }
-    // If nobody runs, the next one does: that one, or nullptr.
+    // If no turn is running, starts the next one. Returns that one, or nullptr.
     Turn* start_next() {
         if (running_ != nullptr || ready_.empty()) return nullptr;
         running_ = ready_.front();
@@ -87,8 +88,8 @@ class Turns {
         return running_;
     }
 
-    // At most `most` of those that wait at the address with some of the bits become ready, in the
-    // order in which they began to wait. Returns how many.
+    // Makes up to `most` turns ready that wait at the address with one of the bits, in the order in
+    // which they began to wait. Returns their number.
     std::uint64_t wake(std::uint64_t address, std::uint64_t most, std::uint32_t bits) {
         return take(address, most, [this, bits](Turn& turn) {
             if (!(turn.bits & bits)) return kStays;
@@ -96,7 +97,7 @@ class Turns {
             return kLeaves;
         });
     }
-    // So many of them wait at another address from now on.
+    // Moves up to `most` waiting turns to another address. Returns their number.
     std::uint64_t move(std::uint64_t from, std::uint64_t to, std::uint64_t most) {
         std::list<Turn*> moved;
         const std::uint64_t count = take(from, most, [&](Turn& turn) {
@@ -107,7 +108,7 @@ class Turns {
         waiting_.splice(waiting_.end(), moved);
         return count;
     }
-    // In the child of a fork, whose only thread runs.
+    // To be called in the child of a fork, whose only thread runs.
     void keep_only(Turn& turn) {
         ready_.clear();
         waiting_.clear();
@@ -142,32 +143,33 @@ class Schedule {
   public:
     explicit Schedule(DriverLock& lock) : lock_(lock) {}
 
-    // `slice`: instructions; 0: threads run in parallel, and nothing below does anything.
+    // `slice`: instructions. With 0 threads run in parallel, and all functions below do nothing.
     void initialise(std::uint32_t slice) { slice_ = slice; }
     bool wanted() const { return slice_ != 0; }
 
-    // The first thread, or the only one of the child of a fork, runs.
+    // The first thread starts, or the only thread in the child of a fork.
     void keep_only(Thread& thread);
-    // A new one is ready, behind the others.
+    // Queues a new thread behind the others.
     void add(Thread& thread);
-    // It has ended.
     void leave(Thread& thread);
 
-    // In the thread itself. All but the first two return when it has its turn.
-
-    // Before something that waits for others.
+    // Called by the thread itself. All except go_away() and begin_call() return when the thread has
+    // its turn.
+    //
+    // Before an action that waits for others.
     void go_away(Thread& thread);
-    // Before a system call that does not, in general.
+    // Before a system call that usually does not wait.
     void begin_call(Thread& thread);
-    // Behind both; in a new thread; or where a child of vfork(2) has had it.
+    // After an action that waits, and after such a call. Also in a new thread, and after a child of
+    // vfork(2) had the turn.
     void come_back(Thread& thread);
-    // The others that are ready come first.
+    // Lets the other ready threads run first.
     void pass(Thread& thread);
 
     // futex(2), for memory that only this process has.
     struct Deadline {
         timespec time;
-        bool realtime;  // of CLOCK_REALTIME, not CLOCK_MONOTONIC
+        bool realtime;  // the time is of CLOCK_REALTIME, otherwise of CLOCK_MONOTONIC
     };
     enum class WaitResult : std::uint8_t { kWoken, kTimeout, kSignal };
     WaitResult wait_at(Thread& thread, std::uint64_t address, std::uint32_t bits,
@@ -184,9 +186,9 @@ class Schedule {
     DriverLock& lock_;
     std::uint32_t slice_ = 0;
     Turns turns_;
-    Thread* last_ = nullptr;  // had the turn last
+    Thread* last_ = nullptr;  // that had the turn last
     std::uint64_t calls_ = 0;
-    // What a waiting thread has found when it last looked.
+    // The stuck turn that a waiting thread found at its last look.
     const Turn* stuck_ = nullptr;
     std::uint64_t stuck_in_ = 0;
     unsigned stuck_looks_ = 0;

@@ -1,5 +1,4 @@
-// Signals: how they arrive in the kernel's handler, where translated code is left, and how they are
-// delivered.
+// Signals: arrival in the kernel's handler, the way out of translated code, and delivery.
 #include "framework/driver/native/process/signals.h"
 
 #include "framework/driver/native/code_cache/stress.h"
@@ -15,7 +14,7 @@
 namespace assay::native {
 namespace {
 
-constexpr greg_t kWriteFault = 2;  // in the error code of a page fault
+constexpr greg_t kWriteFault = 2;  // bit of a page fault's error code
 
 bool is_synchronous(int number) {
     return kSynchronousSignals & mask_of(number);
@@ -49,14 +48,14 @@ void Signals::on_sent(int number, const siginfo_t& info, ucontext_t* interrupted
         return;
     }
     if (is_refusal(number, info)) {
-        // What the driver's code finds where it waits for a result: of brk(2) it is no error
-        // number.
+        // The driver's code gets an error number as the result. brk(2) has no error numbers, so it
+        // gets 0.
         interrupted->uc_mcontext.gregs[REG_RAX] = info.si_syscall == SYS_brk ? 0 : -ENOSYS;
         if (info.si_syscall != calling_) return;
     }
     if (is_synchronous(number) && blocks(number)) {
         held_.hold(number, info);
-        // A system call that is about to begin has not lent it.
+        // A system call that is about to start has not given this signal to the kernel.
         if (is_between(pc_of(interrupted), assay_syscall_begin, assay_syscall_end))
             set_pc(interrupted, reinterpret_cast<std::uint64_t>(assay_syscall_interrupted));
         return;
@@ -67,23 +66,23 @@ void Signals::on_sent(int number, const siginfo_t& info, ucontext_t* interrupted
     come_back(interrupted);
 }
 
-// A process may send itself what looks like a fault: rt_tgsigqueueinfo(2). That arrives behind a
-// system call of the driver's, where no fault is.
+// A process may send itself a signal that looks like a fault: rt_tgsigqueueinfo(2). It arrives
+// after a system call instruction of the driver, which causes no faults.
 bool Signals::is_fault(int number, const siginfo_t& info, std::uint64_t host_pc) const {
     if (!is_synchronous(number) || info.si_code <= 0) return false;
     const auto* before = reinterpret_cast<const std::uint8_t*>(host_pc) - 2;
     return cache_.contains(host_pc) || before[0] != 0x0f || before[1] != 0x05;
 }
 
-// Translated code comes back at the end of a basic block, and a system call does not begin.
+// Makes translated code return at the end of a basic block, and stops a system call from starting.
 void Signals::come_back(ucontext_t* interrupted) {
     if (stepper_.come_back(*context_, interrupted)) return;
     if (is_between(pc_of(interrupted), assay_syscall_begin, assay_syscall_end))
         set_pc(interrupted, reinterpret_cast<std::uint64_t>(assay_syscall_interrupted));
 }
 
-// One that was sent, not a fault: the kernel keeps it until there is a place for it. What is back
-// in the kernel stays there: two of them would take turns forever.
+// Sends a signal to this thread again, blocked, so that the kernel keeps it until the driver can
+// note it. The mask stays so, because otherwise two such signals would alternate forever.
 void Signals::requeue(int number, siginfo_t info, ucontext_t* interrupted) const {
     std::uint64_t before = 0;
     std::memcpy(&before, &interrupted->uc_sigmask, sizeof before);
@@ -102,7 +101,7 @@ bool Signals::on_fault(int number, const siginfo_t& info, ucontext_t* interrupte
     const bool translated = cache_.contains(host_pc);
     if (translated && faults_.continue_in_next_buffer(info, pending_ == 0, interrupted))
         return true;
-    // Copies that only read are made without the lock, too.
+    // Only writes are checked, because copies that only read also run without the lock.
     const bool writes = interrupted->uc_mcontext.gregs[REG_ERR] & kWriteFault;
     if (number == SIGSEGV && info.si_code == SEGV_ACCERR && writes && (translated || copying) &&
         faults_.let_write(*context_, info, interrupted))
@@ -120,7 +119,7 @@ bool Signals::on_fault(int number, const siginfo_t& info, ucontext_t* interrupte
 
 bool Signals::note_fault(int number, siginfo_t info, ucontext_t* interrupted) {
     const std::uint64_t host_pc = stepper_.end_at_fault(pc_of(interrupted));
-    // Behind a signal that waits, the instruction will be executed again.
+    // If a signal is waiting, the instruction runs again after it.
     const bool again = pending_ != 0;
     if (!faults_.leave_at_fault(*context_, number, host_pc, again, info, interrupted)) return false;
     if (!again) {
@@ -144,8 +143,8 @@ void Signals::entering() {
     if (pending_ || asked_) stepper_.step_from_entry(*context_);
 }
 
-// What happens outside of the kernel's handler: a noted signal is given to the program, which also
-// says which it wants, and on which stack.
+// Delivery, outside of the kernel's handler. The program decides which signals it gets and on which
+// stack.
 
 void Signals::initialise(Context& context, std::uint64_t mask, const stack_t& handler_stack) {
     context_ = &context;
@@ -158,8 +157,8 @@ void Signals::initialise(Context& context, std::uint64_t mask, const stack_t& ha
     apply_mask();
 }
 
-// The program's own use of SIGTRAP has another value. It is never blocked while translated code
-// runs.
+// SIGTRAP with this value marks the request, because the program's own SIGTRAP has another value.
+// Translated code never blocks SIGTRAP.
 void Signals::ask_to_leave(pid_t pid, pid_t tid) {
     siginfo_t info{};
     info.si_code = SI_QUEUE;
@@ -173,7 +172,7 @@ void Signals::raise_fault(int number, int code, std::uint64_t address) {
     info.si_code = code;
     info.si_addr = reinterpret_cast<void*>(address);
     block_all();
-    if (pending_) return;  // the other one first: the fault happens again
+    if (pending_) return;  // deliver that signal first: the fault happens again
     note(number, info);
     signal_.fault = true;
     signal_.error = number == SIGILL ? 0 : 0x14;  // an instruction fetch from user mode
@@ -190,7 +189,7 @@ void Signals::block_sent() {
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &sent, nullptr, 8);
 }
 
-// A signal that is no longer blocked is noted, as if it arrived now.
+// Notes a held signal that is no longer blocked, as if it arrived now.
 void Signals::apply_mask() {
     std::uint64_t mask = mask_ & ~kSynchronousSignals;
     if (const int due = held_.due(mask_)) {
@@ -221,25 +220,24 @@ void Signals::restore(const State& state) {
     apply_mask();
 }
 
-// Others cannot end the first process of a PID namespace, nor can it end itself by sending one:
-// SIGNAL_UNKILLABLE of the kernel.
+// True for the first process of a PID namespace: only a fault can end it, not a signal that is sent
+// by itself or by others (SIGNAL_UNKILLABLE of the kernel).
 bool Signals::ends_by_faults_only() {
     return getpid() == 1;
 }
 
 Signals::Delivery Signals::deliver(SignalActions& actions) {
-    // Faults of the stack that the frame goes to must arrive. What is sent meanwhile finds the
-    // note.
+    // Synchronous signals stay enabled because writing the frame may fault. All other signals wait.
     block_sent();
     const int number = pending_;
     const std::optional<std::uint64_t> wait_mask = std::exchange(wait_mask_, std::nullopt);
     const KernelAction action = actions.of(number);
-    // The handler may have been removed since the signal arrived.
+    // The program may have removed the handler since the signal arrived.
     const bool by_itself = signal_.fault || is_refusal(number, signal_.info);
     const bool ignored = action.handler == reinterpret_cast<std::uint64_t>(SIG_IGN) ||
                          (action.handler == 0 && (kIgnoredByDefault & mask_of(number) ||
                                                   (ends_by_faults_only() && !by_itself)));
-    // A fault while its signal is blocked or ignored ends the process: force_sig_fault().
+    // A fault ends the process if its signal is blocked or ignored: force_sig_fault().
     const bool forced = signal_.fault && (mask_ & mask_of(number) || ignored);
     if (action.handler == 0 && kStopsByDefault & mask_of(number)) {
         stop_by(number);
@@ -263,8 +261,8 @@ Signals::Delivery Signals::deliver(SignalActions& actions) {
     return {Delivery::kHandler, number};
 }
 
-// Whatever a traced process gets, its tracer learns of first, and says what it gets instead:
-// nothing, if false. The kernel sees to that when the signal is sent once more.
+// The tracer gets each signal of a traced process first, and decides which signal the process gets
+// instead. False if none. Sending the signal once more makes the kernel do this.
 bool Signals::stop_for_tracer(DriverLock& lock, long& result) {
     const PendingSignal noted = signal_;
     siginfo_t info = noted.info;
@@ -278,14 +276,14 @@ bool Signals::stop_for_tracer(DriverLock& lock, long& result) {
     block_sent();
     lock.lock();
     stopped_by_tracer_ = false;
-    if (pending_ == noted.number) signal_ = noted;  // with what is known of a fault
+    if (pending_ == noted.number) signal_ = noted;  // keeps the details of a fault
     if (pending_) return true;
     wait_mask_.reset();
     apply_mask();
     return false;
 }
 
-// The kernel does it: there the signal has no handler any more either.
+// The kernel stops the process, because the signal has no handler there.
 void Signals::stop_by(int number) {
     pending_ = 0;
     syscall(SYS_tgkill, getpid(), gettid(), number);
@@ -339,8 +337,8 @@ long Signals::set_stack(const stack_t* stack, stack_t* old) {
     return stack ? stack_.set(*stack, sp) : 0;
 }
 
-// kernel/signal.c, restore_saved_sigmask_unless(): only the handler of what has interrupted the
-// call begins with its mask.
+// kernel/signal.c, restore_saved_sigmask_unless(): only the handler that has interrupted the call
+// starts with the call's mask.
 void Signals::end_wait(long result) {
     if (result != -EINTR || !pending_) wait_mask_.reset();
 }

@@ -1,12 +1,13 @@
-// Signals of one thread of the target.
+// Signals of one thread of the program.
 //
-// The driver's handlers only note a signal and make translated code come back soon; it is
-// delivered between two basic blocks, when all target state is in the context. From its arrival
-// until then every signal of the thread is blocked, so one place to note it is enough; but for
-// faults, by which translated code asks for the next buffer. A fault of the target while another
-// signal waits makes way for that one, and happens again behind it.
+// The driver's handlers only note a signal and make translated code return soon. The driver
+// delivers the signal between two basic blocks, when the context has the whole state of the
+// program. From arrival to delivery all signals of the thread are blocked, so one place is enough.
+// Only faults are not blocked, because translated code uses them to request the next buffer. If the
+// program causes a fault while a signal waits, the signal comes first, and the fault happens again
+// after it.
 //
-// Translated code comes back by single steps, see Stepper; what its faults mean, CodeFaults knows.
+// Stepper makes translated code return, by single steps. CodeFaults handles its faults.
 #pragma once
 
 #include "framework/driver/native/process/code_faults.h"
@@ -22,21 +23,21 @@ namespace assay::native {
 
 class Signals {
   public:
-    // `cache`, to know translated code by its address. `waited`: the process's, see wait_for().
+    // `cache` identifies translated code by its address. `waited` belongs to the process; see
+    // wait_for().
     Signals(const CodeCache& cache, Stepper& stepper, CodeFaults& faults,
             std::atomic<std::uint64_t>& waited)
         : cache_(cache), stepper_(stepper), faults_(faults), waited_(waited) {}
 
-    // The thread starts with this mask, no signals pending, and no alternate stack of its own;
-    // `handler_stack` is that of the driver's handlers. The kernel's mask becomes the thread's.
+    // The thread starts with this mask, without pending signals and without an alternate stack. The
+    // driver's handlers use `handler_stack`. Sets the kernel's mask.
     void initialise(Context& context, std::uint64_t mask, const stack_t& handler_stack);
     std::uint64_t mask() const { return mask_; }
 
     bool pending() const { return pending_ != 0; }
-    // Its number.
     int pending_number() const { return pending_; }
-    // From another thread, which holds the driver's lock: this one, the kernel's `tid` in the
-    // process `pid`, leaves translated code at the end of a basic block.
+    // Called by another thread, which holds the driver's lock. Makes this thread, the kernel's
+    // `tid` in process `pid`, leave translated code at the end of a basic block.
     void ask_to_leave(pid_t pid, pid_t tid);
     bool asked_to_leave() const { return asked_; }
     void has_left() { asked_ = false; }
@@ -45,22 +46,23 @@ class Signals {
     struct Delivery {
         enum Result : std::uint8_t {
             kNothing,      // it is ignored, or has stopped the process
-            kHandler,      // its handler has its frame
+            kHandler,      // its handler will run: the frame is pushed
             kDeath,        // the process has to end by it
-            kOtherSignal,  // the handler has no stack: SIGSEGV is pending in its place, and next
+            kOtherSignal,  // the stack has no room for the frame: SIGSEGV is pending instead
         };
         Result result = kNothing;
         int number = 0;
     };
     Delivery deliver(SignalActions& actions);
-    // Before, in a traced process: the kernel stops the thread for its tracer, since the signal is
-    // sent once more; meanwhile `lock` is not held. False if it is not pending any more. `result`
-    // is the system call's behind which the stop was.
+    // To be called before delivery in a traced process. Sends the signal once more, so that the
+    // kernel stops the thread for its tracer; `lock` is released meanwhile. False if the signal is
+    // no longer pending. Sets `result` to the result of the system call that the stop interrupted.
     bool stop_for_tracer(DriverLock& lock, long& result);
-    // A fault that translation itself found, e.g. a jump to memory that is not executable.
+    // Raises a fault that translation has found, for example a jump to memory that is not
+    // executable.
     void raise_fault(int number, int code, std::uint64_t address);
 
-    // Translated code is about to be entered: a signal from now on has it come back soon.
+    // To be called before translated code is entered: from now on a signal makes it return soon.
     void entering();
     void left() { stepper_.left(*context_); }
 
@@ -68,47 +70,48 @@ class Signals {
     long set_mask(int how, const std::uint64_t* set, std::uint64_t* old);
     long set_stack(const stack_t* stack, stack_t* old);
     void return_from_handler();
-    // A system call that waits with a mask in the place of the thread's begins, e.g.
-    // rt_sigsuspend, and ends with that result. What interrupts it is handled with that mask.
+    // Start and end of a system call that waits with a temporary mask, for example rt_sigsuspend. A
+    // signal that interrupts the call is handled with that mask. `result`: the call's result.
     void begin_wait(std::uint64_t mask) { wait_mask_ = mask & ~kUnblockable; }
     void end_wait(long result);
-    // Around a system call that the kernel makes: it keeps the signals that the driver holds
-    // meanwhile, so that they can be waited for.
+    // Before and after a system call of the kernel: gives the held signals to the kernel meanwhile,
+    // so that the call can wait for them.
     void lend_held();
     void take_back_held();
     bool holds() const { return held_.any(); }
-    // sigwaitinfo(2) with these begins. What one thread waits for, others do not keep.
+    // A sigwaitinfo(2) for these signals starts. Other threads do not keep signals for which one
+    // thread waits.
     void wait_for(std::uint64_t set);
-    // The program's system call of that number begins, and ends. A filter of seccomp(2) may refuse
-    // it by SIGSYS, as it may the driver's own calls, of which the program shall not learn.
+    // Start and end of the program's system call `number`. A filter of seccomp(2) may refuse it by
+    // SIGSYS. It may also refuse the driver's own calls, which the program must not see.
     void begin_call(long number) { calling_ = number; }
     void end_call() { calling_ = kNoCall; }
     bool call_refused() const { return pending_ && is_refusal(pending_, signal_.info); }
-    // The target's own mask goes to the kernel as it is, for a new program (execve).
+    // Sets the kernel's mask to the program's own mask, for a new program (execve).
     void give_mask_to_kernel() const;
     void restore_mask_in_kernel() { apply_mask(); }
-    // What is held goes to the kernel, whose mask blocks everything, for a new program.
+    // Gives the held signals to the kernel, which blocks all signals, for a new program.
     void give_held_to_kernel() { held_.give_to_kernel(0); }
     // A new process has no pending signals: fork(2).
     void forget_held() { held_.clear(); }
     static void block_all();
-    // All but the synchronous ones.
+    // Blocks all signals except the synchronous ones.
     static void block_sent();
 
-    // What a child of vfork(2) may change of what it shares with its parent.
+    // State that a child of vfork(2) may change although it shares it with its parent.
     struct State {
         std::uint64_t mask;
         AlternateStack stack;
         HeldSignals held;
     };
     State state() const { return {mask_, stack_, held_}; }
-    // What is noted is the child's, and gone with it.
+    // Restores the state, and drops the pending signal, which was the child's.
     void restore(const State& state);
 
-    // --- In the handler of all signals (Thread::handle_signal).
+    // --- Called in the handler of all signals (Thread::handle_signal).
 
-    // What a signal has interrupted: if assay_resume(), as if the signal had come before the one
-    // whose handler is about to end.
+    // Returns the registers that a signal has interrupted. If it interrupted assay_resume(),
+    // returns the registers that assay_resume() restores.
     ucontext_t* interrupted_by(ucontext_t* found) const;
     // A signal arrives. False if it is a fault of the driver itself.
     bool arrive(int number, const siginfo_t& info, ucontext_t* interrupted);
@@ -134,13 +137,13 @@ class Signals {
     std::atomic<std::uint64_t>& waited_;
     Context* context_ = nullptr;
     volatile int pending_ = 0;
-    volatile bool asked_ = false;  // to leave
+    volatile bool asked_ = false;  // by another thread
     volatile bool stopped_by_tracer_ = false;
     PendingSignal signal_;
     HeldSignals held_;
     bool lent_ = false;
-    std::uint64_t waits_for_ = 0;  // what this thread has ever waited for, of kSynchronousSignals
-    std::uint64_t mask_ = 0;       // the target's
+    std::uint64_t waits_for_ = 0;  // like waited_, but of this thread
+    std::uint64_t mask_ = 0;       // the program's
     std::optional<std::uint64_t> wait_mask_;
     AlternateStack stack_;
     static constexpr long kNoCall = -1;

@@ -10,7 +10,7 @@
 namespace assay::native {
 namespace {
 
-// Also what translated code calls.
+// Also true for functions that translated code calls.
 bool leads_to_translated_code(std::uint64_t pc) {
     return is_between(pc, reinterpret_cast<const void*>(&assay_enter), assay_enter_end) ||
            is_between(pc, __start_assay_in_translated_code, __stop_assay_in_translated_code);
@@ -37,7 +37,7 @@ void Stepper::left(Context& context) {
 
 bool Stepper::come_back(Context& context, ucontext_t* interrupted) {
     const std::uint64_t host_pc = pc_of(interrupted);
-    // A string instruction that already runs aside is on its way, and so is a subroutine.
+    // A string instruction or subroutine that runs to a breakpoint is already on its way.
     if (after_aside_ != 0) return true;
     if (cache_.contains(host_pc)) {
         if (!leave_at_entry(context, interrupted)) step_from(interrupted);
@@ -54,14 +54,15 @@ void Stepper::interrupt(Context& context, ucontext_t* interrupted) {
     if (!leave_at_entry(context, interrupted)) step_from(interrupted);
 }
 
-// Rarely the kernel calls a single step TRAP_BRKPT; a breakpoint of the program's has SI_KERNEL.
+// In rare cases the kernel reports a single step as TRAP_BRKPT. A breakpoint of the program has
+// SI_KERNEL.
 bool Stepper::is_step(const siginfo_t& info) const {
     return stepping_ &&
            (info.si_code == TRAP_TRACE || info.si_code == TRAP_BRKPT || after_aside_ != 0);
 }
 
 void Stepper::on_step(Context& context, ucontext_t* interrupted) {
-    // What pushf pushed is the target's flags, with the driver's trap flag.
+    // pushf pushed the program's flags together with the driver's trap flag.
     if (pushes_flags_)
         *reinterpret_cast<std::uint16_t*>(interrupted->uc_mcontext.gregs[REG_RSP]) &=
             static_cast<std::uint16_t>(~kTrapFlag);
@@ -73,7 +74,7 @@ void Stepper::on_step(Context& context, ucontext_t* interrupted) {
         if (!leave_at_entry(context, interrupted)) step_from(interrupted);
         return;
     }
-    // popf may just have cleared the flag that the handler had set.
+    // popf may have cleared the flag that the handler had set.
     const bool enters = leads_to_translated_code(host_pc);
     set_trap_flag(interrupted, enters);
     stepping_ = enters;
@@ -95,9 +96,9 @@ void Stepper::step_from(ucontext_t* interrupted) {
     if (*code == 0xe8) step_over_call(interrupted);
 }
 
-// Subroutines of the code cache have a stack of their own (UnitWriter::call_stub). In a block with
-// many calls, timers of the program would be faster than single steps through all of them: it runs
-// as a whole, and returns to a breakpoint.
+// A subroutine of the code cache uses its own stack (UnitWriter::call_stub). Single steps through
+// many calls in a block would be slower than the program's timers. The subroutine therefore runs as
+// a whole, and returns to a breakpoint.
 void Stepper::step_over_call(ucontext_t* interrupted) {
     constexpr std::uint64_t kLength = 5;
     const std::uint64_t host_pc = pc_of(interrupted);
@@ -113,8 +114,8 @@ void Stepper::step_over_call(ucontext_t* interrupted) {
     set_trap_flag(interrupted, false);
 }
 
-// A repeated instruction is reported after each iteration, of which there can be millions
-// (SDM volume 3, 17.3.1.4). It runs aside, with a breakpoint behind.
+// The processor reports a repeated instruction after each iteration, perhaps millions of times (SDM
+// volume 3, 17.3.1.4). A copy runs in the step buffer instead, followed by a breakpoint.
 void Stepper::step_over_string(ucontext_t* interrupted) {
     const std::uint64_t host_pc = pc_of(interrupted);
     const auto* code = reinterpret_cast<const std::uint8_t*>(host_pc);
@@ -133,7 +134,7 @@ void Stepper::step_over_string(ucontext_t* interrupted) {
     set_trap_flag(interrupted, false);
 }
 
-// Leaves translated code if a basic block begins here.
+// Leaves translated code if a basic block starts here.
 bool Stepper::leave_at_entry(Context& context, ucontext_t* interrupted) {
     const std::lock_guard guard(lock_);
     const Block* block = cache_.entered_at(pc_of(interrupted));

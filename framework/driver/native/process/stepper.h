@@ -1,6 +1,6 @@
-// Has one thread leave translated code at the end of a basic block, by single steps: the trap flag
-// makes the processor report each instruction, until it is the first of a basic block. That changes
-// nothing that other threads see, and leaves the counts as they are.
+// Makes one thread leave translated code at the end of a basic block, by single steps. The trap
+// flag makes the processor report each instruction, until one is the first of a basic block. The
+// steps change no counts, and no state that other threads see.
 #pragma once
 
 #include "framework/driver/native/code_cache/code_cache.h"
@@ -14,30 +14,29 @@ namespace assay::native {
 
 class Stepper {
   public:
-    // The thread's trace tells which step buffer of the cache is its own.
+    // `trace` determines the thread's own step buffer in the cache.
     Stepper(const CodeCache& cache, DriverLock& lock, const ThreadTrace& trace)
         : cache_(cache), lock_(lock), trace_(trace) {}
 
-    // Translated code is about to be entered: from now on come_back() sees to it that it comes
-    // back.
+    // To be called before translated code is entered: from now on come_back() makes it return.
     void entering();
-    // It shall come back from the first basic block on.
+    // Makes translated code return at the start of its first basic block.
     void step_from_entry(Context& context);
     void left(Context& context);
 
-    // --- In handlers of signals.
+    // --- Called in signal handlers.
 
-    // Translated code that is interrupted, or about to be entered, comes back at the end of a basic
-    // block. False if there is none.
+    // Makes interrupted or entered translated code return at the end of a basic block. False if the
+    // thread runs no translated code.
     bool come_back(Context& context, ucontext_t* interrupted);
-    // The same with what is interrupted, unless it is on its way already.
+    // Like come_back(), but only for interrupted code that is not stepping yet.
     void interrupt(Context& context, ucontext_t* interrupted);
     bool is_stepping() const { return stepping_; }
-    // Whether a SIGTRAP, while it is stepping, reports a step.
+    // True if a SIGTRAP reports a step.
     bool is_step(const siginfo_t& info) const;
     void on_step(Context& context, ucontext_t* interrupted);
-    // A fault ends the steps: where in translated code it has happened, if perhaps in a copy in the
-    // step buffer.
+    // A fault ends the steps. Returns the place in translated code that has faulted, also if a copy
+    // in the step buffer did.
     std::uint64_t end_at_fault(std::uint64_t host_pc);
 
   private:
@@ -52,8 +51,8 @@ class Stepper {
     const ThreadTrace& trace_;
     volatile bool entering_ = false;
     volatile bool stepping_ = false;
-    bool pushes_flags_ = false;      // the instruction being stepped does
-    std::uint64_t after_aside_ = 0;  // where to go on behind the one in the step buffer
+    bool pushes_flags_ = false;      // the stepped instruction pushes flags
+    std::uint64_t after_aside_ = 0;  // the place to continue at after the step buffer; 0: not in it
 };
 
 }  // namespace assay::native

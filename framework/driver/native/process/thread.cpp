@@ -27,8 +27,8 @@ namespace {
 
 constexpr std::size_t kHandlerStackBytes = 128 * 1024, kThreadStackBytes = 256 * 1024;
 
-// Ends the process by a signal that is not sent. The kernel lets nobody send such a signal to the
-// first process of a PID namespace (SIGNAL_UNKILLABLE), but a fault ends this process, too.
+// Ends the process by a signal that is not sent but caused by a fault. The first process of a PID
+// namespace cannot be killed by a sent signal (SIGNAL_UNKILLABLE), but by a fault.
 void cause(int number) {
     switch (number) {
         case SIGILL:
@@ -61,8 +61,8 @@ void cause(int number) {
     }
 }
 
-// The kernel leaves that flag as it was (arch/x86/kernel/signal.c, handle_signal), and with it the
-// driver's unaligned accesses would fault.
+// The kernel keeps this flag in signal handlers (arch/x86/kernel/signal.c, handle_signal).
+// Unaligned accesses of the driver would fault.
 void clear_alignment_check() {
     constexpr std::uint64_t kInterruptsOnly = 0x202;
     __builtin_ia32_writeeflags_u64(kInterruptsOnly);
@@ -129,12 +129,12 @@ void Thread::begin(std::uint32_t number, std::uint64_t signal_mask) {
     handlers.ss_sp = stacks_;
     handlers.ss_size = kHandlerStackBytes;
     signals.initialise(*context, signal_mask, handlers);
-    // A filter that the program has installed need not know timers.
+    // A seccomp filter of the program may forbid timers.
     if (!process.filters_calls) process.stress.begin_thread();
 }
 
-// Filters of seccomp(2) that a program installs need not permit arch_prctl(2): no libc needs it
-// behind them, and Chromium's ends a process that calls it.
+// A seccomp filter of the program may forbid arch_prctl(2), because no libc calls it later:
+// Chromium's filter ends a process that calls it.
 void Thread::set_gs() const {
     const auto base = reinterpret_cast<std::uint64_t>(context);
     if (process.filters_calls && shown_processor().allows_base_instructions())
@@ -145,7 +145,7 @@ void Thread::set_gs() const {
             "the driver needs where the kernel does not allow FSGSBASE");
 }
 
-// The caches and predictors of a new thread or process are empty.
+// A new thread or process starts with empty caches and predictors.
 void Thread::forget_references() {
     std::memset(context->data_filter, 0, sizeof context->data_filter);
     std::memset(context->fetch_filter, 0, sizeof context->fetch_filter);
@@ -153,7 +153,7 @@ void Thread::forget_references() {
     if (process.trace.captures(trace::kCapturePredictions)) context->predictor.reset();
 }
 
-// Other threads may have taken them from caches that they share with this one.
+// Other threads that share caches with this one may have evicted the lines.
 void Thread::forget_recent_lines() {
     trace.forget_recent_lines();
     std::memset(context->fetch_filter, 0, sizeof context->fetch_filter);
@@ -184,7 +184,7 @@ void Thread::refuse(const std::string& reason, int exit_status) const {
     _exit(exit_status);
 }
 
-// To the processes that share the memory and go on.
+// Releases the lock for processes that share the memory and continue.
 void Thread::leave_lock() const {
     if (relations.shares_trace) return process.lock.unlock();
     if (!process.shares_memory()) return;
@@ -216,7 +216,7 @@ void Thread::kill() const {
 
 // --- Signals.
 
-// QEMU's user mode, as of 7.2, does not align the stack of handlers as the psABI (3.2.2) says.
+// QEMU's user mode (7.2) does not align the stack of handlers as the psABI (3.2.2) requires.
 [[gnu::force_align_arg_pointer]] void Thread::handle_signal(int number, siginfo_t* info,
                                                             void* ucontext) {
     clear_alignment_check();
@@ -244,7 +244,7 @@ void Thread::die_of(int number) const {
     syscall(SYS_tgkill, getpid(), gettid(), number);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, 8);
     cause(number);
-    // A signal whose default is to stop or to be ignored does not get here.
+    // Signals whose default action is to stop or to ignore never get here.
     _exit(128 + number);
 }
 
@@ -272,8 +272,8 @@ void Thread::hand_to_caller() {
     pid_ = getpid();
 }
 
-// Without held_, it could have the lock once more, and be in translated code again, before anybody
-// sees that it has left.
+// held_ keeps the thread out of translated code. Otherwise the thread could take the lock and
+// enter again before the caller sees that it has left.
 bool Thread::hold() {
     held_.store(1, std::memory_order_relaxed);
     if (running() == 0) return true;
@@ -302,13 +302,14 @@ bool Thread::captures_calls() const {
     return version() != kPlain && process.trace.captures(trace::kCaptureCalls);
 }
 
-// Whoever follows blocks wants to know why another one comes.
+// A profiler that follows blocks also has to know why another block comes next.
 bool Thread::tells_handlers() const {
     return captures_calls() ||
            (version() != kPlain && process.trace.captures(trace::kCaptureBlocks));
 }
 
-// None outside of bursts, in one of which a child that shares the memory may have ended.
+// Outside of bursts there is no site. A child that shares the memory may have ended in a burst that
+// started after this.
 constexpr std::uint32_t kNoSite = UINT32_MAX;
 
 std::uint32_t Thread::stack_site() {
@@ -325,7 +326,7 @@ void Thread::record_stack(std::uint32_t site) {
 
 namespace {
 
-// Of a process, for looking at it; all zeros if there is none.
+// The executable of a process, to compare it; all zeros if there is no such process.
 struct stat executable_of(long pid) {
     struct stat status {};
     const std::string link = "/proc/" + std::to_string(pid) + "/exe";
@@ -341,7 +342,7 @@ bool runs_in_driver(long pid) {
 }
 
 bool begin_stop_for_tracer(Thread& thread) {
-    // Its end, too, is one of tracing.
+    // If the tracer has ended, tracing has also ended.
     if (getppid() != thread.relations.tracer) return thread.relations.tracer = kNoTracer, false;
     if (!runs_in_driver(thread.relations.tracer) ||
         syscall(SYS_ptrace, PTRACE_TRACEME, 0, 0, 0) != 0)
