@@ -18,7 +18,7 @@ constexpr std::uint64_t kCacheBytes = 512 * trace::kMiB;
 constexpr std::uint64_t kWindowBytes = 768 * trace::kMiB;
 constexpr std::uint64_t kLargePage = 2 * trace::kMiB;
 constexpr std::uint64_t kUnitMargin = 1 * trace::kMiB;  // no unit is larger
-constexpr std::uint64_t kLinkMargin = 4096;             // nor any landing or link
+constexpr std::uint64_t kLinkMargin = 4096;             // no landing or link is larger
 
 }  // namespace
 
@@ -113,7 +113,8 @@ std::uint64_t CodeCache::miss_stub(unsigned address, unsigned spare, unsigned by
     return stub;
 }
 
-// An indirect branch arrives with the target in rcx, the target's rax and rcx put aside.
+// Emits the exit for an indirect branch with the target in rcx. The context has the program's rax
+// and rcx.
 std::uint64_t CodeCache::emit_indirect_exit(Assembler& code, ExitReason reason) {
     const std::uint64_t address = code.address;
     code.store_context(offsetof(Context, pc), RCX);
@@ -176,9 +177,10 @@ bool CodeCache::has_fetched(std::uint64_t begin, std::uint64_t end, std::uint64_
 }
 
 std::uint32_t CodeCache::line_tag(std::uint64_t line) {
-    // 24 bits of the line, and 8 bits that number the part of the address space it lies in, from
-    // 1: the filter's tables are 0 in the beginning. Code in more than 255 parts of at least
-    // 256 MiB shares the last number, and may then be fetched once too often.
+    // 24 bits of the line, and 8 bits for the number of its part of the address space. Numbers
+    // start at 1, because the filter's tables start with 0. If the program has code in more than
+    // 255 parts (each at least 256 MiB), the rest shares the last number, and its lines may be
+    // fetched once too often.
     constexpr unsigned kLineBits = 24;
     constexpr std::size_t kMostRegions = 255;
     const std::uint64_t region = line >> kLineBits;
@@ -216,9 +218,9 @@ void CodeCache::link(std::uint32_t exit, Block& target) {
 
 void CodeCache::direct(Exit& exit, const Block& target) {
     std::uint64_t entry = target.entry;
-    // The lines that the exit's own block has just fetched are the most recent of their sets.
+    // The lines that the exit's own block has just fetched are the most recent ones of their sets.
     const Block& from = blocks()[exit.block];
-    // What counts the exit's own block has counted the target, too.
+    // The code that counts the exit's own block has also counted the target.
     const bool forward = from.unit == target.unit && from.first_instr < target.first_instr;
     const bool counted =
         (forward && from.counted_by == target.counted_by) || target.to_count <= exit.counted_beyond;
@@ -232,7 +234,7 @@ void CodeCache::direct(Exit& exit, const Block& target) {
     write_displacement(exit.jump, entry);
 }
 
-// What an exit has not counted is counted on its way.
+// Emits code that counts down the instructions that the exit itself has not counted.
 std::uint64_t CodeCache::emit_counting_link(const Exit& exit, const Block& target) {
     const int instructions = int{exit.uncounted()} - int{target.position()};
     Assembler code = assembler_at(cold);
@@ -259,7 +261,7 @@ void CodeCache::replace(const Unit& unit, std::span<const Block> new_blocks,
             exit.stub = replacement.stub;
             continue;
         }
-        // Whoever executes the code of before leaves it here.
+        // A thread that executes the old code leaves here.
         write_displacement(exit.jump, exit.stub);
         exit.jump = replacement.jump;
         exit.counted_beyond = replacement.counted_beyond;
@@ -303,12 +305,13 @@ bool CodeCache::nearly_full() const {
     return hot + kUnitMargin > current().hot_end || cold + kUnitMargin > current().cold_end;
 }
 
-// Landings and links are made between translations, before which nearly_full() is asked.
+// Landings and links are made between translations, and each translation first checks
+// nearly_full().
 bool CodeCache::has_room_to_link() const {
     return cold + kLinkMargin <= current().cold_end;
 }
 
-// --- Looking up, in both halves.
+// --- Lookups in both halves.
 
 const CodeCache::Generation* CodeCache::generation_at(std::uint64_t host_pc) const {
     for (const Generation& half : halves_)

@@ -9,12 +9,13 @@
 namespace assay::native {
 namespace {
 
-// A comparison costs some 0.1 microseconds for each execution of a block, a fault some 5 and what
-// it takes to translate the page's blocks again. So many within so many nanoseconds are too many.
+// A comparison takes about 0.1 microseconds for each execution of a block. A fault takes about 5,
+// and the page's blocks have to be translated again. More than kMostWrites faults within kShortTime
+// nanoseconds are too many.
 constexpr std::uint32_t kMostWrites = 64;
 constexpr std::uint64_t kShortTime = 20'000'000;
 
-// Not by the vDSO, which the program may have unmapped.
+// Not through the vDSO, which the program may have unmapped.
 std::uint64_t now() {
     timespec time{};
     syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &time);
@@ -39,7 +40,7 @@ bool CodeWatch::begin(std::uint64_t pc) {
     return !page.guarded;
 }
 
-// The program's code need not be executable.
+// The pages need not stay executable, because the program only executes translations.
 bool CodeWatch::guard(std::uint64_t page) {
     return set_protection(page * kPage, (page + 1) * kPage, PROT_READ) == 0;
 }
@@ -48,7 +49,7 @@ bool CodeWatch::let_write(std::uint64_t address) {
     const auto found = pages_.find(address / kPage);
     if (found == pages_.end()) return false;
     Page& page = found->second;
-    if (!page.guarded) {  // any more: another thread's write was first
+    if (!page.guarded) {  // another thread's write came first
         const Region* region = memory_.find(address);
         return region != nullptr && region->writable;
     }

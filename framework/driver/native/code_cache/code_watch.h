@@ -1,10 +1,10 @@
 // Notices when the program changes code that has been translated.
 //
-// Memory that the program can write and execute is write-protected page by page when code in it is
-// translated. The write that faults then has the page's translations forgotten, and the page is
-// the program's again until it executes code there once more. Pages for which that happens time
-// and again, and memory that other mappings may show, are not protected: each of their blocks
-// compares itself with the memory whenever it is executed.
+// The driver write-protects a page that the program can write and execute when it translates code
+// there. A write then faults: the driver forgets the page's translations and makes the page
+// writable until its code is executed again. Two kinds of pages are not protected: those with very
+// many such writes, and memory that other mappings may show. There each block compares itself with
+// the memory whenever it is executed.
 #pragma once
 
 #include "framework/driver/native/code_cache/code_cache.h"
@@ -18,23 +18,23 @@ class CodeWatch {
   public:
     explicit CodeWatch(const MemoryMap& memory) : memory_(memory) {}
 
-    // Before code of the page with `pc` is read, for translation. True if the block has to compare
-    // itself.
+    // To be called before the translator reads code of the page with `pc`. True if the block has to
+    // compare itself.
     bool begin(std::uint64_t pc);
-    // A write to `address` has faulted. True if that was because of the protection: the page can
-    // be written now, and its translations must be forgotten.
+    // A write to `address` has faulted. True if the protection was the reason. The page is then
+    // writable, and the caller must forget its translations.
     bool let_write(std::uint64_t address);
-    // The same for all pages, for the kernel: system calls that write to them fail with EFAULT.
-    // Returns the pages.
+    // Makes all pages writable, because system calls that write to them fail with EFAULT. Returns
+    // the pages.
     std::vector<std::uint64_t> let_write_everywhere();
 
-    // Gives the program's memory another protection, as mprotect(2) does and with its result, but
-    // for the pages with code that have to stay protected.
+    // Changes the protection of the program's memory, with the result of mprotect(2). Pages with
+    // code that must stay protected stay read-only.
     long protect(std::uint64_t start, std::uint64_t end, int protection, const CodeCache& cache);
-    // The memory is not what it was: it is not protected any more.
+    // To be called when the memory was replaced: its pages are no longer protected.
     void forget(std::uint64_t start, std::uint64_t end);
     bool empty() const { return pages_.empty(); }
-    // A write to `address` will fault because of the protection.
+    // True if a write to `address` will fault because of the protection.
     bool guards(std::uint64_t address) const {
         const auto found = pages_.find(address / kPage);
         return found != pages_.end() && found->second.guarded;
@@ -43,13 +43,13 @@ class CodeWatch {
   private:
     struct Page {
         bool guarded = false;
-        std::uint32_t writes = 0;        // that faulted since
-        std::uint64_t writes_since = 0;  // nanoseconds
+        std::uint32_t writes = 0;        // faulting writes since writes_since
+        std::uint64_t writes_since = 0;  // time in nanoseconds
     };
     bool guard(std::uint64_t page);
 
     const MemoryMap& memory_;
-    std::unordered_map<std::uint64_t, Page> pages_;  // by number
+    std::unordered_map<std::uint64_t, Page> pages_;  // page number -> page
 };
 
 }  // namespace assay::native

@@ -1,23 +1,23 @@
-// What becomes of translations whose code has changed, is gone, or cannot be executed for a while.
+// Forgets translations whose code has changed, is gone, or cannot be executed for a while.
 #include "framework/driver/native/code_cache/code_cache.h"
 
 namespace assay::native {
 namespace {
 
-// Addresses of programs end below the version's bits.
+// Program addresses leave the version's bits free.
 std::uint64_t rows_key(std::uint64_t pc, Version version) {
     return pc | std::uint64_t{version} << 62;
 }
 
 }  // namespace
 
-// Visits the blocks that have code in [start, end).
+// Calls `visit` for each block with code in [start, end).
 template <typename Visit>
 void CodeCache::for_each_block(std::uint64_t start, std::uint64_t end, const Visit& visit) {
     const auto look_at = [&](const Block& block) {
         if (block.end_pc() > start && end > block.pc) visit(block);
     };
-    // A block of the page before can reach into the first one.
+    // A block of the previous page can reach into the first one.
     const std::uint64_t first = start / kPage - (start >= kPage ? 1 : 0);
     const std::uint64_t last = (end - 1) / kPage;
     if (last - first > blocks().size()) {
@@ -90,7 +90,7 @@ void CodeCache::keep_rows(const Unit& unit) {
         {last.id + 1, last.first_instr + last.instr_count, unit.end_site}};
 }
 
-// Nothing finds the unit nor leads to it any more.
+// Removes the unit from lookups and from all jumps.
 void CodeCache::unlink(const Unit& unit) {
     keep_rows(unit);
     for (std::uint32_t i = unit.first_block; i < unit.first_block + unit.block_count; ++i) {

@@ -1,6 +1,6 @@
-// Where indirect branches arrive: the table that they jump through, and the landings that it leads
-// to. Those of one index are a list: each leads to the next one if the branch does not go to its
-// block.
+// The targets of indirect branches: the table that the branches jump through, and the landings that
+// it leads to. The landings of one index are a list. Each leads to the next one if the branch does
+// not go to its block.
 #include "framework/driver/native/code_cache/code_cache.h"
 #include "framework/driver/native/emit/assembler.h"
 #include "framework/driver/native/machine/own_descriptors.h"
@@ -78,7 +78,7 @@ void CodeCache::add_landing(Block& block) {
     list_landing(block);
 }
 
-// Where the list goes on, or ends.
+// The landing of a block. kNoBlock is the end of the list.
 std::uint64_t CodeCache::landing_of(std::uint32_t block) {
     if (block == kNoBlock) return indirect_miss_;
     return blocks()[block].landing;
@@ -93,7 +93,7 @@ void CodeCache::list_landing(Block& block) {
     __atomic_store_n(indirect_entry(block), block.landing, __ATOMIC_RELEASE);
 }
 
-// A thread that is in the landing goes on to where it led.
+// A thread in the removed landing continues to the same place as before.
 void CodeCache::unlist_landing(Block& block) {
     const std::uint64_t next = landing_of(block.next_landed);
     std::uint32_t* link = &first_landing(block);
@@ -109,8 +109,8 @@ void CodeCache::unlist_landing(Block& block) {
     block.landed = false;
 }
 
-// rcx = target - pc, without touching the flags; on a mismatch rcx is made the target again and
-// the next landing of the same table index has its turn.
+// Computes rcx = target - pc without changing the flags. On a mismatch, restores the target in rcx
+// and jumps to the next landing with the same table index.
 void CodeCache::emit_landing(Block& block) {
     Assembler code = assembler_at(cold);
     const std::uint64_t next = code.patchable([&] {

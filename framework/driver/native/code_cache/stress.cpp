@@ -12,7 +12,7 @@ constexpr long kInterval = 1'000'000;  // nanoseconds of the thread's processor 
 
 }  // namespace
 
-// Processor time does not pass while a system call waits, which would see the interruption.
+// Processor time stands still during a waiting system call, which an interruption would disturb.
 void Stress::begin_thread() const {
     if (!enabled_) return;
     sigevent event{};
@@ -39,7 +39,7 @@ bool Stress::disturb(CodeCache& cache) {
     return next_random() % kFlushOneOf == 0;
 }
 
-// xorshift, of 32 bits (Marsaglia 2003).
+// xorshift with 32 bits (Marsaglia 2003).
 std::uint32_t Stress::next_random() {
     random_ ^= random_ << 13;
     random_ ^= random_ >> 17;

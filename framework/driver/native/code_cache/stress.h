@@ -1,6 +1,6 @@
-// A mode for tests that makes rare things happen all the time: the code cache is small, units are
-// forgotten at random, and threads are interrupted at random places of translated code. None of it
-// may change what the program does, or how often.
+// A mode for tests that makes rare events frequent: the code cache is small, units are forgotten at
+// random, and threads are interrupted at random places of translated code. The program's results
+// and counts must stay the same.
 #pragma once
 
 #include "framework/driver/native/code_cache/code_cache.h"
@@ -13,11 +13,11 @@ class Stress {
   public:
     void enable() { enabled_ = true; }
     bool enabled() const { return enabled_; }
-    // The calling thread is interrupted now and then from now on, by SIGTRAP.
+    // From now on SIGTRAP interrupts the calling thread from time to time.
     void begin_thread() const;
     // True for such an interruption.
     static bool is_interruption(int number, const siginfo_t& info);
-    // Forgets something, perhaps. True if all translations had better be flushed.
+    // Forgets a random unit from time to time. True if the caller has to flush all translations.
     bool disturb(CodeCache& cache);
 
   private:
