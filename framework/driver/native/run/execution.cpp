@@ -32,7 +32,7 @@ void Execution::run() {
     thread_.allocations.begin(context_);
     while (!thread_.ended()) {
         thread_.signals.has_left();
-        if (thread_.wait_while_held()) next_ = nullptr;  // others have perhaps forgotten it
+        if (thread_.wait_while_held()) next_ = nullptr;  // other threads may have forgotten it
         if (thread_.signals.pending()) deliver_signal();
         if (process_.stress.disturb(process_.cache)) process_.flush();
         if (process_.stress.enabled()) next_ = nullptr;
@@ -52,8 +52,8 @@ void Execution::run() {
     process_.lock.unlock();
 }
 
-// Translated code follows the stack pointer itself. So in which context something is does not
-// depend on when it is translated.
+// Translated code follows the stack pointer itself. So the context of an instruction does not
+// depend on when its code was translated.
 void Execution::look_at_stack(const Block& block) {
     const std::uint64_t sp = context_.gpr[RSP];
     if (sp == sp_left_with_ && context_.calls.top != nullptr)
@@ -73,8 +73,8 @@ void Execution::deliver_signal() {
     if (handled != 0 && thread_.tells_handlers()) record_handler(handled, interrupted);
 }
 
-// The handler's frame begins with the address to return to, as a function's does. What was
-// interrupted may be no instruction at all.
+// The handler's frame starts with the return address, like a function's frame. There may be no
+// instruction at the interrupted address.
 void Execution::record_handler(int signal, std::uint64_t interrupted) {
     const Block* handler = block_for(context_.pc);
     if (handler == nullptr) return;
@@ -85,7 +85,7 @@ void Execution::record_handler(int signal, std::uint64_t interrupted) {
     thread_.trace.append(interrupted, process_.trace.driver_site(instr, TRACE_SITE_INTERRUPTED));
 }
 
-// Runs translated code from Context::entry until it needs more than a look by the driver.
+// Runs translated code from Context::entry until the driver has to do more than handle_inside().
 void Execution::enter() {
     thread_.set_running(process_.cache.generation());
     do {
@@ -98,7 +98,8 @@ void Execution::enter() {
     thread_.set_running(0);
 }
 
-// True if translated code goes on where it left, whatever has become of the translation meanwhile.
+// Handles the exits after which translated code continues where it left, even if its translation
+// was forgotten meanwhile. False for other exits.
 bool Execution::handle_inside() {
     const auto id = static_cast<std::uint32_t>(context_.exit_id);
     if (id < kFirstExit) return false;
@@ -157,7 +158,7 @@ bool Execution::is_unchanged(const Block& block) const {
     return true;
 }
 
-// What translated code has not counted down itself; see Bursts.
+// Counts down the instructions that translated code has not counted itself; see Bursts.
 void Execution::count_exit() {
     const auto id = static_cast<std::uint32_t>(context_.exit_id);
     if (thread_.bursts.wanted() && id >= kFirstExit)
@@ -198,7 +199,7 @@ void Execution::handle_exit() {
             context_.pc = exit.target;
             if (const auto* function = process_.allocation_functions.find(context_.pc))
                 return thread_.allocations.enter(context_, *function);
-            // It has been unmapped, and something else is there.
+            // The function was unmapped, and other code is there now.
             context_.allocates_above = context_.gpr[RSP];
             return context_.set_leaves_above();
         case ExitKind::kCountdown:
@@ -218,7 +219,7 @@ void Execution::handle_exit() {
         case ExitKind::kStateBefore:
         case ExitKind::kStateBehind:
         case ExitKind::kCheck:
-            return;  // handle_inside() has seen to it
+            return;  // handle_inside() has handled it
     }
 }
 
@@ -255,7 +256,7 @@ void Execution::do_interrupt_return(std::uint64_t pc) {
     process_.regions.leave_functions(context_);
 }
 
-// The block has counted itself down already.
+// The block has already counted itself down.
 void Execution::reach(const Block& block) {
     context_.pc = block.pc;
     context_.countdown += block.instr_count;
@@ -267,7 +268,7 @@ void Execution::reach(const Block& block) {
 
 void Execution::reach_interval(const Block& block) {
     context_.pc = block.pc;
-    if (process_.regions.counts()) context_.countdown += block.instr_count;  // will be again
+    if (process_.regions.counts()) context_.countdown += block.instr_count;  // counts again
     thread_.intervals.reach(context_, block);
 }
 
@@ -281,7 +282,7 @@ void Execution::indirect_miss() {
     const std::uint64_t target = context_.pc;
     if (!planner.flags_cross_calls() && process_.memory.find(target) != nullptr &&
         planner.reads_flags(target, 128)) {
-        // Flags may come from before the branch: from now on they are kept across calls too.
+        // The flags may come from before the branch. From now on they are also kept across calls.
         planner.set_flags_cross_calls();
         process_.flush();
     }
@@ -304,8 +305,8 @@ Block* Execution::block_for(std::uint64_t pc, bool by_indirect_branch) {
     }
     if (needs_flush(*region, pc)) {
         process_.flush();
-        // Others may have translated it while this thread waited. Nobody would forget the first of
-        // two translations.
+        // Another thread may have translated the block while this one waited. With two
+        // translations, nobody would forget the first one.
         if (Block* known =
                 thread_.faults.runs_alone() ? nullptr : process_.cache.find(pc, thread_.version()))
             return known;
@@ -318,7 +319,7 @@ Block* Execution::block_for(std::uint64_t pc, bool by_indirect_branch) {
     return block;
 }
 
-// There is no valid instruction, or none that can be fetched whole.
+// Raises the fault for an invalid instruction, or for one that cannot be fetched as a whole.
 void Execution::raise_fetch_fault(std::uint64_t pc) {
     const auto code = process_.memory.code_at(pc);
     std::array<std::uint8_t, 15> bytes{};
@@ -339,8 +340,8 @@ void Execution::raise_fetch_fault(std::uint64_t pc) {
     thread_.signals.raise_fault(SIGSEGV, is_mapped(end) ? SEGV_ACCERR : SEGV_MAPERR, end);
 }
 
-// Generated code need not keep to the psABI's rules for flags: from the first of it on they are
-// kept across calls.
+// Generated code may ignore the psABI's rules for flags. From the first such code on, flags are
+// also kept across calls.
 bool Execution::needs_flush(const Region& region, std::uint64_t pc) {
     Planner& planner = process_.translator.planner();
     if (region.changeable && !planner.flags_cross_calls()) {
@@ -360,7 +361,7 @@ struct InterruptFrame {
 // arch/x86/include/asm/segment.h: __USER_CS and __USER_DS.
 constexpr std::uint64_t kUserCode = 0x33, kUserData = 0x2b, kSelector = 0xffff;
 
-// ID, AC, and from OF down to CF all but the interrupt flag.
+// ID, AC, and all flags from OF down to CF except the interrupt flag.
 constexpr std::uint64_t kChangeable = 0x240dd5;
 
 }  // namespace

@@ -1,8 +1,8 @@
-// The loop that runs a thread of the program: translated code, what it leaves for, and translated
-// code again.
+// The loop that runs a thread of the program: it runs translated code, handles its exit, and runs
+// translated code again.
 //
-// The driver's lock is held but while translated code runs, while the thread waits, and while what
-// an instruction refers to is computed.
+// The driver's lock is held, except while translated code runs, while the thread waits, and while
+// the addresses of an instruction's references are computed.
 #pragma once
 
 #include "framework/driver/native/machine/context.h"
@@ -20,7 +20,7 @@ class Execution {
           references_(process_.trace, thread.trace, context_, process_.watch, process_.lock),
           values_(process_.trace, thread.trace, context_) {}
 
-    // From Context::pc on until the thread ends.
+    // Runs from Context::pc on until the thread ends.
     void run();
 
   private:
@@ -36,8 +36,8 @@ class Execution {
     void change_burst_if_due();
     void handle_exit();
     void follow(const Exit& exit, std::uint32_t id);
-    [[noreturn]] void refuse_instruction() const;  // at Context::pc
-    void do_unsupported();                         // at Context::pc
+    [[noreturn]] void refuse_instruction() const;  // the one at Context::pc
+    void do_unsupported();                         // also at Context::pc
     void do_interrupt_return(std::uint64_t pc);
     void reach(const Block& block);
     void reach_interval(const Block& block);
@@ -52,15 +52,14 @@ class Execution {
     Context& context_;
     SpecialReferences references_;
     SpecialValues values_;
-    Block* next_ = nullptr;  // known block of Context::pc
-    // With contexts, where translated code was left: 0 if it did not follow calls.
+    Block* next_ = nullptr;  // the block of Context::pc, if known
+    // With contexts: the stack pointer when translated code was left; 0 if it did not follow calls.
     std::uint64_t sp_left_with_ = 0;
 };
 
-// iretq: how a program restores all of its registers at once, such as Wine behind an exception.
-
-// Takes where to go on, the flags and the stack pointer from the stack. False, and nothing is
-// changed, where it would fault or go on in another mode than that of 64-bit programs.
+// Emulates iretq, with which a program restores all registers at once, for example Wine after an
+// exception. Pops the program counter, the flags and the stack pointer. Returns false, without any
+// change, if the instruction would fault or would leave 64-bit user mode.
 bool return_from_interrupt(Context& context);
 
 }  // namespace assay::native

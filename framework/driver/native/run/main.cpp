@@ -1,10 +1,11 @@
 // assay-driver-native ARGV...
 //
-// Started by the collector or by the driver of another process, never by people: runs a program
-// with the arguments ARGV in translation, and writes what the trace specification in the segment
-// asks for. Everything else that it has to know is in an environment variable
-// (framework/trace/launch.h). `assay-driver-native --processor [FEATURE,...]`, without that
-// variable, prints the processor that it shows to programs when those features are hidden.
+// Runs a program with the arguments ARGV in translation, and writes what the trace specification in
+// the segment asks for. Only the collector, or the driver of another process, starts it. An
+// environment variable has all other settings (framework/trace/launch.h).
+//
+// `assay-driver-native --processor [FEATURE,...]`, without that variable, prints the processor that
+// it shows to programs if those features are hidden.
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/processor/shown_processor.h"
 #include "framework/driver/native/run/execution.h"
@@ -24,13 +25,13 @@ namespace {
 
 namespace trace = assay::trace;
 
-// As execve(2) names a process.
+// Sets the process's name, as execve(2) does.
 void take_name(const std::string& file) {
     prctl(PR_SET_NAME, file.c_str() + file.rfind('/') + 1);
 }
 
-// Where the kernel has put the driver in the way of the program's mappings, it shall try again.
-// With 32 random bits it does so in one of 50 cases, so that a few times are enough.
+// If the kernel has put the driver where the program's mappings go, executes the driver again. With
+// 32 random bits this happens in one of 50 cases, so a few attempts are enough.
 void be_out_of_the_way(trace::Launch launch, char** argv) {
     constexpr unsigned kMostRestarts = 16;
     if (launch.restarts == kMostRestarts || !assay::native::driver_is_in_the_way()) return;
@@ -38,7 +39,7 @@ void be_out_of_the_way(trace::Launch launch, char** argv) {
     std::string variable = trace::to_variable(launch);
     char* const before = std::exchange(environ[0], variable.data());
     execve("/proc/self/exe", argv, environ);
-    environ[0] = before;  // without /proc
+    environ[0] = before;  // execve failed: there is no /proc
 }
 
 void run_thread(assay::native::Thread& thread) {

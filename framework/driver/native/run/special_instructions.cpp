@@ -24,8 +24,8 @@ bool identify(Context& context, const Instruction& instruction, const ShownProce
         gpr[RDX] = answer.edx;
         return true;
     }
-    // XCR0, and with an ecx of 1 those of its components that are in use: it may always say all
-    // (SDM volume 1, 13.6).
+    // ecx 0 selects XCR0. ecx 1 selects the components of XCR0 that are in use; a processor may
+    // always report all of them (SDM volume 1, 13.6).
     if (index > (processor.has_xgetbv_of_used() ? 1U : 0U)) return false;
     gpr[RAX] = processor.xcr0();
     gpr[RDX] = 0;
@@ -34,13 +34,13 @@ bool identify(Context& context, const Instruction& instruction, const ShownProce
 
 namespace {
 
-// What a marker's rax points to.
+// The data that a marker's rax points to.
 struct Marker {
     std::uint64_t operation;
     std::array<std::uint64_t, 5> arguments;
 };
 
-// The string at that address as far as it can be read, with a zero byte behind it.
+// The string at that address, as far as it can be read, with a final zero byte.
 std::string read_text(std::uint64_t address) {
     constexpr std::size_t kLongest = 1024;
     std::string text;
@@ -50,7 +50,7 @@ std::string read_text(std::uint64_t address) {
     return text + '\0';
 }
 
-// Notes it, if it is one that only profilers need to know. False if not.
+// Notes a marker that only profilers need. False if it is another one.
 bool note(ThreadTrace& trace, const Marker& marker) {
     const auto& arguments = marker.arguments;
     switch (marker.operation) {
@@ -85,7 +85,7 @@ bool do_marker(Context& context, ThreadTrace& trace, Regions& regions) {
 
 namespace {
 
-// What is read at once to be compared: most comparisons end early.
+// Bytes that are compared at once. Few, because most comparisons end early.
 constexpr std::uint64_t kMostCompared = 256;
 constexpr std::uint64_t kEndOfOffsets32 = std::uint64_t{1} << 32;
 constexpr std::uint64_t kDirection = 0x400;
@@ -126,7 +126,7 @@ std::optional<RepeatedString::Stretch> RepeatedString::next() {
     if (compares(form_)) {
         compare(stretch.iterations);
     } else {
-        // What is read comes first.
+        // The instruction reads before it writes.
         for (const bool reads : {true, false})
             for (unsigned r = 0; r < form_.reference_count && end_ == End::kCount; ++r)
                 if (is_read(form_.references[r]) == reads && !is_accessible(form_.references[r]))
@@ -137,7 +137,7 @@ std::optional<RepeatedString::Stretch> RepeatedString::next() {
     return stretch;
 }
 
-// Those of the next iteration.
+// The offset of the next iteration.
 std::uint64_t RepeatedString::offset_of(const MemoryReference& reference) const {
     const std::uint64_t offset =
         context_.gpr[reference.base] + static_cast<std::uint64_t>(step_) * done_;
@@ -148,8 +148,8 @@ std::uint64_t RepeatedString::address_of(const MemoryReference& reference) const
     return offset_of(reference) + context_.segment_base(reference.segment);
 }
 
-// From the next one on; also no more than before 32-bit offsets begin anew. One may lie in two
-// pages.
+// The number of iterations from the next one on that lie in the same page. A 32-bit offset that
+// wraps also ends them. One iteration may lie in two pages.
 std::uint64_t RepeatedString::iterations_in_page(const MemoryReference& reference) const {
     const auto before = [this](std::uint64_t at, std::uint64_t end) {
         return step_ < 0 ? at / bytes_ + 1 : std::max<std::uint64_t>((end - at) / bytes_, 1);
@@ -161,7 +161,7 @@ std::uint64_t RepeatedString::iterations_in_page(const MemoryReference& referenc
     return std::min(iterations, before(offset_of(reference), kEndOfOffsets32));
 }
 
-// In the next iteration, and in those that lie in the same page.
+// Checks the next iteration, and with it the other iterations in the same page.
 bool RepeatedString::is_accessible(const MemoryReference& reference) const {
     const std::uint64_t first = address_of(reference), last = first + bytes_ - 1;
     const auto accessible = [&](std::uint64_t address) {
@@ -171,8 +171,8 @@ bool RepeatedString::is_accessible(const MemoryReference& reference) const {
     return accessible(first) && (first / kPage == last / kPage || accessible(last));
 }
 
-// Pages with code that has been translated are protected by the driver, for as long as nothing is
-// written to them.
+// True also for code pages that the driver has protected, because the first write removes the
+// protection.
 bool RepeatedString::is_writable(std::uint64_t address) const {
     if (touch_target(address)) return true;
     const std::lock_guard guard(lock_);
@@ -186,8 +186,8 @@ bool RepeatedString::read(const MemoryReference& reference, std::uint64_t iterat
     return read_target(from, to, iterations * bytes_);
 }
 
-// `iterations` are those that lie in the same pages: becomes how many are made, at most as many as
-// are compared at once.
+// Compares up to `iterations` iterations, which lie in the same pages, and at most kMostCompared
+// bytes. Sets `iterations` to the number that the instruction executes.
 void RepeatedString::compare(std::uint64_t& iterations) {
     unsigned char memory[2][kMostCompared];
     iterations = std::min(iterations, kMostCompared / bytes_);
@@ -220,7 +220,8 @@ void RepeatedString::compare(std::uint64_t& iterations) {
     iterations = last;
 }
 
-// Which of them the comparison ends, 0 if none. In `other` there may be one operand for all.
+// The number of iterations up to the one that ends the comparison; 0 if none does. With
+// `same_other`, `other` has one operand for all.
 template <typename Unit>
 std::uint64_t RepeatedString::last_compared(const unsigned char* one, const unsigned char* other,
                                             bool same_other, std::uint64_t iterations) const {

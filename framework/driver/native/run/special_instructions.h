@@ -1,5 +1,4 @@
-// Instructions that the program means for assay, those that identify the processor, and repeated
-// strings.
+// Markers for assay, instructions that identify the processor, and repeated strings.
 #pragma once
 
 #include "framework/driver/native/code_cache/code_watch.h"
@@ -13,42 +12,39 @@
 
 namespace assay::native {
 
-// cpuid and xgetbv as the program sees them.
-
-// Answers as the shown processor. False if that has no register for xgetbv's ecx.
+// Emulates cpuid and xgetbv as the shown processor answers. False if it has no register for
+// xgetbv's ecx.
 bool identify(Context& context, const Instruction& instruction, const ShownProcessor& processor);
 
-// What the program says by the markers of assay/client.h.
-
-// Does what the marker says that a thread has just reached; rax points to it. True if it switches
-// collecting off or on: other versions of translated code are due then.
+// Executes the marker (assay/client.h) that a thread has just reached; rax points to it. True if it
+// switches collecting on or off: the threads then need other versions of translated code.
 bool do_marker(Context& context, ThreadTrace& trace, Regions& regions);
 
-// What a repeated string instruction is about to do.
-
-// Its iterations, in stretches within pages. They end with the last one, which may be one that
-// faults: the memory of a stretch is looked at before the next, as the instruction does it, so that
-// a huge count takes no longer than what comes of it. What other threads do meanwhile to the memory
-// is not seen.
+// Computes the accesses of a repeated string instruction before it runs.
+//
+// The iterations are grouped in stretches within pages. They end with the last one, which may
+// fault. The memory of a stretch is checked before the next stretch starts, as the instruction
+// does. A huge count therefore takes no longer than the iterations that really happen. Changes that
+// other threads make to the memory meanwhile are not seen.
 class RepeatedString {
   public:
     struct Stretch {
-        std::uint64_t addresses[2] = {0, 0};  // of the first iteration's references
+        std::uint64_t addresses[2] = {0, 0};  // the references of the first iteration
         std::uint64_t iterations = 0;
     };
 
-    // `lock`, which the caller does not hold, is that of `watch`.
+    // `lock` is the lock of `watch`; the caller does not hold it.
     RepeatedString(const Context& context, const Instruction& instruction, const CodeWatch& watch,
                    DriverLock& lock);
 
-    // Nothing behind the last one.
+    // Returns nullopt after the last stretch.
     std::optional<Stretch> next();
-    // From an address to that of the next iteration.
+    // The distance from an address to that of the next iteration.
     std::int64_t step() const { return step_; }
 
-    // Of all stretches so far.
+    // The iterations of all stretches so far.
     std::uint64_t iterations() const { return done_; }
-    // How the last one ends the instruction, if not because rcx is 0 then.
+    // True if a comparison, or a fault, has ended the instruction.
     bool ends_by_comparison() const { return end_ == End::kComparison; }
     bool faults() const { return end_ == End::kFault; }
 
@@ -77,7 +73,7 @@ class RepeatedString {
     End end_ = End::kCount;
 };
 
-// cmps or scas: a comparison may end it.
+// True for cmps and scas, which a comparison may end.
 bool compares(const Form& form);
 
 }  // namespace assay::native

@@ -1,5 +1,5 @@
 // References that have to be computed when the instruction runs: repeated string instructions,
-// gathers and scatters, bit strings, xlat, clzero. Called right before the instruction.
+// gathers and scatters, bit strings, xlat, clzero. The functions run right before the instruction.
 #include "framework/driver/native/run/special_references.h"
 
 #include "framework/driver/native/machine/saved_state.h"
@@ -39,7 +39,8 @@ void record_stretch(ReferenceRecorder& recorder, const Form& form,
     }
 }
 
-// Byte addressed by a bit offset in a register (SDM, BT): signed, in units of the operand size.
+// The byte at a bit offset in a register (SDM, BT). The offset is signed, in units of the operand
+// size.
 std::uint64_t bit_string_address(const Context& context, const Instruction& instruction) {
     const Form& form = *instruction.form;
     const std::uint8_t modrm = instruction.bytes[form.modrm_offset];
@@ -73,7 +74,7 @@ struct Gather {
     bool by_opmask = false;
 };
 
-// Decodes anew: gathers are too rare to keep their operands in every form.
+// Decodes again, because gathers are too rare to keep their operands in every form.
 bool describe_gather(const Context& context, const Instruction& instruction, Gather& out) {
     ZydisDecoder decoder;
     ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
@@ -120,7 +121,7 @@ bool describe_gather(const Context& context, const Instruction& instruction, Gat
     return true;
 }
 
-// Calls `visit` with the address of each element that is accessed, and with its size.
+// Calls `visit` with the address and the size of each accessed element.
 template <typename Visit>
 void for_each_element(const Context& context, const Instruction& instruction, const Visit& visit) {
     const MemoryReference& reference = instruction.form->references[0];
@@ -213,9 +214,9 @@ void SpecialReferences::record_string(const Instruction& instruction, std::uint3
         predict_iterations(instruction, string, site + 1);
 }
 
-// Valgrind makes a branch of the check of rcx before each iteration, which it takes to go on with
-// the instruction, and one of the result of a comparison, back to the instruction
-// (VEX/priv/guest_amd64_toIR.c, dis_REP_op).
+// Follows Valgrind (VEX/priv/guest_amd64_toIR.c, dis_REP_op). It has a branch for the check of rcx
+// before each iteration, which is taken to continue with the instruction. A second branch is for
+// the result of a comparison, back to the instruction.
 void SpecialReferences::predict_iterations(const Instruction& instruction,
                                            const RepeatedString& string, std::uint32_t site) {
     const trace::PredictorShape& shape = tables_.spec().predictor;
@@ -247,7 +248,7 @@ void SpecialReferences::record_single(std::uint64_t address, unsigned bytes, std
     recorder(site).reference(address, bytes, site);
 }
 
-// The most recent line of its set is in no cache any more, or clean.
+// After a flush of a line, the most recent line of a set may be in no cache, or clean.
 void SpecialReferences::forget_recent_lines() {
     trace_.forget_recent_lines();
     std::memset(context_.fetch_filter, 0, sizeof context_.fetch_filter);
@@ -268,7 +269,7 @@ std::uint64_t low_bytes(std::uint64_t value, unsigned bytes) {
     return bytes >= 8 ? value : value & ((std::uint64_t{1} << (8 * bytes)) - 1);
 }
 
-// Of a value, the lowest first.
+// A value in words, the lowest first.
 using Bytes = std::array<std::uint64_t, trace::kMostValueBytes / sizeof(std::uint64_t)>;
 
 std::optional<Bytes> read_memory(std::uint64_t address, unsigned bytes) {
@@ -301,7 +302,7 @@ std::optional<Bytes> read_register(const Context& context, const Value& value) {
     }
 }
 
-// In the context, as translated code has them there.
+// Stores a value in the context, in the same places as translated code.
 void keep(Context& context, unsigned index, const Bytes& value) {
     context.values[index] = value[0];
     std::copy(value.begin(), value.end(), context.wide_values[index]);
@@ -318,7 +319,7 @@ bool is_memory(const Value& value) {
 
 }  // namespace
 
-// For what is stored, its address waits.
+// For a value that the instruction stores, keeps its address instead.
 void SpecialValues::read(const Instruction& instruction) {
     const Form& form = *instruction.form;
     const trace::ValueList* list = tables_.value_list(form);

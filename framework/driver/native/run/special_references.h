@@ -1,4 +1,4 @@
-// What instructions refer to whose addresses only their execution tells.
+// References of instructions whose addresses are known only when they run.
 #pragma once
 
 #include "framework/driver/native/code_cache/code_watch.h"
@@ -10,13 +10,12 @@
 
 namespace assay::native {
 
-// Records single references whose addresses C++ has found: those that the filter of references to
-// data lets pass, which is the one that translated code uses, and that miss the first level where
-// that is simulated.
-
+// Records single references whose addresses C++ code has computed. Uses the same filter of data
+// references as translated code, and the first-level cache if it is simulated.
 class ReferenceRecorder {
   public:
-    // `first_site`: of the instruction. With footprints, their own is the one before.
+    // `first_site`: the instruction's first site. With footprints, the site before it is for
+    // footprints.
     ReferenceRecorder(const trace::Spec& spec, Context& context, ThreadTrace& trace,
                       std::uint32_t first_site)
         : context_(context),
@@ -48,7 +47,7 @@ class ReferenceRecorder {
     }
 
   private:
-    // In any number of lines. See filtered_references.cpp.
+    // A reference to any number of lines. See filtered_references.cpp.
     void footprint(std::uint64_t address, unsigned bytes, std::uint32_t site, std::uint64_t first,
                    std::uint64_t last) {
         if (first == last && entry(first) == first) {
@@ -68,7 +67,7 @@ class ReferenceRecorder {
         trace_.append(address, site);
     }
 
-    // Always recorded. See record_stubs.cpp.
+    // The reference is always recorded. See record_stubs.cpp.
     void first_write(std::uint64_t address, std::uint32_t site, std::uint64_t first,
                      std::uint64_t last) {
         for (const std::uint64_t line : {first, last}) {
@@ -78,7 +77,7 @@ class ReferenceRecorder {
         trace_.append(address, site);
     }
 
-    // Of the line's entry, within the filter.
+    // The place of the line's entry in the filter.
     std::uint64_t place(std::uint64_t line) const {
         return line & (span_ - std::min(span_, line_));
     }
@@ -89,30 +88,30 @@ class ReferenceRecorder {
     Context& context_;
     ThreadTrace& trace_;
     std::uint32_t line_, sets_, span_;
-    FirstLevel* first_level_;  // where only its misses are recorded
+    FirstLevel* first_level_;  // if only its misses are recorded
     bool footprints_, first_writes_;
     std::uint32_t footprint_site_;
-    std::uint32_t context_number_;  // what records of references have in `aux`
+    std::uint32_t context_number_;  // for `aux` in records of references
 };
 
 class RepeatedString;
 
-// The first access of an instruction with a Special: the address for each of its references.
+// The first access of an instruction with a Special: the address of each reference.
 struct FirstAccess {
     std::uint64_t address[2] = {0, 0};
 };
-// Before the instruction is executed; nothing if it will make no access.
+// To be called before the instruction runs. Returns nullopt if it will access no memory.
 std::optional<FirstAccess> first_access(const Context& context, const Instruction& instruction);
 
-// Of one thread.
+// The special references of one thread.
 class SpecialReferences {
   public:
-    // `lock`, which the callers of record() do not hold, is that of `watch`.
+    // `lock` is the lock of `watch`; the callers of record() do not hold it.
     SpecialReferences(const TraceTables& tables, ThreadTrace& trace, Context& context,
                       const CodeWatch& watch, DriverLock& lock)
         : tables_(tables), trace_(trace), context_(context), watch_(watch), lock_(lock) {}
 
-    // Records those of such an instruction, as it is about to be executed.
+    // Records the references of the instruction, right before it runs.
     void record(const Instruction& instruction, std::uint32_t first_site);
 
   private:
@@ -134,21 +133,21 @@ class SpecialReferences {
     DriverLock& lock_;
 };
 
-// Values of instructions whose references have to be computed when they run. The driver is entered
-// before them and behind them; what cannot be read, the execution does not have. And values of any
-// instruction that translated code cannot read.
-
-// Of one thread.
+// Records values of instructions whose references have to be computed when they run. The driver is
+// entered before and after such an instruction. Values that cannot be read are left out. Also reads
+// values that translated code cannot read, for any instruction. There is one object for each
+// thread.
 class SpecialValues {
   public:
     SpecialValues(const TraceTables& tables, ThreadTrace& trace, Context& context)
         : tables_(tables), trace_(trace), context_(context) {}
 
-    // Reads those of before the instruction, and records all behind it.
+    // read() reads values before the instruction. record() reads the others after it and records
+    // all.
     void read(const Instruction& instruction);
     void record(const Instruction& instruction, std::uint32_t first_site);
-    // Those of any instruction that only the saved state has, before it or behind it, for
-    // translated code to record.
+    // Reads the values that are only in the saved state, before or after any instruction.
+    // Translated code then records them.
     void read_saved(const Instruction& instruction, bool before);
 
   private:
