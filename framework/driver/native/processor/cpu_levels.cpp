@@ -11,10 +11,11 @@ using trace::CpuLevel;
 constexpr std::uint32_t kExtended = kExtendedLeaves;
 constexpr std::uint32_t kLastLeaf = kStateLeaf, kLastExtendedLeaf = kExtended + 8;
 
-// --- Identity. glibc prefers some functions by model (sysdeps/x86/cpu-features.c,
-// init_cpu_features), so a level has that of a processor that is just of this level.
+// --- Identity. glibc chooses some functions by the model (sysdeps/x86/cpu-features.c,
+// init_cpu_features). A level therefore has the identity of a processor that is exactly of this
+// level.
 
-// Family 6 with model and stepping, as leaf 1 puts them: Westmere, Haswell and Skylake servers.
+// Family 6 with model and stepping, in the format of leaf 1: Westmere, Haswell and Skylake servers.
 std::uint32_t signature(CpuLevel level) {
     if (level == CpuLevel::kV2) return 0x206c2;
     return level == CpuLevel::kV3 ? 0x306f2 : 0x50654;
@@ -32,7 +33,7 @@ CpuidAnswer brand_string(CpuLevel level, std::uint32_t leaf) {
     return answer;
 }
 
-// --- Caches and topology: one core of two threads, which share everything. With a single thread,
+// --- Caches and topology: one core of two threads, which share all caches. With a single thread,
 // glibc before 2.33 computes a threshold of 0 for stores that bypass the caches
 // (sysdeps/x86/cacheinfo.c, __x86_shared_non_temporal_threshold).
 
@@ -45,7 +46,7 @@ struct Cache {
 constexpr std::array kCaches{Cache{1, 1, 8, 64}, Cache{2, 1, 8, 64}, Cache{3, 2, 16, 1024},
                              Cache{3, 3, 16, 8192}};
 
-// Leaf 4. The last level includes the others, or else glibc adds their sizes to it.
+// Leaf 4. The last level includes the others; otherwise glibc adds their sizes to it.
 CpuidAnswer cache_parameters(std::uint32_t subleaf) {
     if (subleaf >= kCaches.size()) return {};
     const Cache& cache = kCaches[subleaf];
@@ -55,14 +56,14 @@ CpuidAnswer cache_parameters(std::uint32_t subleaf) {
             cache.level == 3 ? kInclusive : 0};
 }
 
-// Extended leaf 6: KiB, the code for 16 ways, and the line's size of the level-2 cache.
+// Extended leaf 6, for the level-2 cache: size in KiB, the code for 16 ways, and the line size.
 CpuidAnswer level2_cache() {
     const Cache& cache = kCaches[2];
     const std::uint32_t kib = cache.ways * cache.sets * kLineBytes / 1024;
     return {0, 0, kib << 16 | 8U << 12 | kLineBytes, 0};
 }
 
-// Leaf 0xb: bits to shift an APIC id by, threads, level's number and type (1 thread, 2 core).
+// Leaf 0xb: bits to shift an APIC id by, threads, the level's number and type (1 thread, 2 core).
 CpuidAnswer topology(std::uint32_t subleaf) {
     if (subleaf > 1) return {0, 0, subleaf & 0xff, 0};
     return {1, kThreads, (subleaf + 1) << 8 | subleaf, 0};

@@ -10,12 +10,14 @@ constexpr std::uint32_t kExt = kExtendedLeaves;
 constexpr auto kEax = Feature::kEax, kEbx = Feature::kEbx, kEcx = Feature::kEcx,
                kEdx = Feature::kEdx;
 
-// Parents stand before their children. The levels are those of the psABI, table 3.1, in its order;
-// the bits are those of the SDM, volume 2, CPUID. The table lacks tsc, clflush, nx and lm, without
-// which there is no x86-64 Linux. cx8 counts as the table's CMPXCHG8B, and syscall as its SCE. The
-// table's OSFXSR is a bit of CR4. xsavec and xgetbv1 are not in the table, but all processors with
-// AVX-512BW have them, and glibc saves vectors with xsavec at addresses that do not depend on the
-// processor (see ShownProcessor::state_leaf()).
+// Parents come before their children. The levels are from the psABI, table 3.1, in its order. The
+// bits are from the SDM, volume 2, CPUID.
+//
+// The psABI's table lacks tsc, clflush, nx and lm, because there is no x86-64 Linux without them.
+// cx8 is the table's CMPXCHG8B, and syscall is its SCE. The table's OSFXSR is a bit of CR4. The
+// table also lacks xsavec and xgetbv1, but all processors with AVX-512BW have them. glibc saves
+// vectors with xsavec at addresses that do not depend on the processor (see
+// ShownProcessor::state_leaf()).
 constexpr std::array kFeatures{
     Feature{"cmov", kEveryLevel, 1, 0, kEdx, 15}, Feature{"cx8", kEveryLevel, 1, 0, kEdx, 8},
     Feature{"fpu", kEveryLevel, 1, 0, kEdx, 0}, Feature{"fxsr", kEveryLevel, 1, 0, kEdx, 24},
@@ -78,7 +80,7 @@ constexpr std::array kFeatures{
     Feature{"sha_ni", kNoLevel, 7, 0, kEbx, 29}, Feature{"gfni", kNoLevel, 7, 0, kEcx, 8},
     Feature{"pku", kNoLevel, 7, 0, kEcx, 3, kPkruState},
     Feature{"ospke", kNoLevel, 7, 0, kEcx, 4, kPkruState, "pku"},
-    // Aborts of transactions would lead behind the translation.
+    // An aborted transaction would bypass the translation.
     Feature{"rtm", kNoLevel, 7, 0, kEbx, 11}, Feature{"mpx", kNoLevel, 7, 0, kEbx, 14, kMpxState},
     Feature{"amx_bf16", kNoLevel, 7, 0, kEdx, 22, kTileState},
     Feature{"amx_tile", kNoLevel, 7, 0, kEdx, 24, kTileState},
@@ -98,10 +100,10 @@ constexpr std::uint32_t flag(unsigned number) {
     return 1U << number;
 }
 
-// Leaves and bits that are always hidden and are no feature above. Newer processors have more bits
-// in some leaves. All their bits are hidden except known ones that are harmless: Zydis 4.0 knows
-// their instructions, or they have none (SDM volume 2, CPUID; Architecture Instruction Set
-// Extensions Programming Reference, 1.3).
+// Leaves and bits that are always hidden, apart from the features above. Newer processors have more
+// bits in some leaves. All bits of these leaves are hidden except known harmless ones: Zydis 4.0
+// knows their instructions, or they have no instructions (SDM volume 2, CPUID; Architecture
+// Instruction Set Extensions Programming Reference, 1.3).
 struct HiddenBits {
     Hidden kind;
     std::uint32_t leaf, subleaf;
@@ -218,8 +220,8 @@ bool Hiding::add_one(std::string_view name) {
     return known;
 }
 
-// A component needs the features by which programs use it: without AVX there is no AVX-512, and
-// without OSXSAVE only x87 and SSE.
+// A component needs the features through which programs use it: AVX-512 needs AVX, and all
+// components except x87 and SSE need OSXSAVE.
 void Hiding::add_dependents() {
     const auto hide_state = [this](std::string_view without, Components components) {
         if (hides(without)) components_ |= components;

@@ -1,5 +1,5 @@
-// The features of processors, by CPUID's bits and by the state components that they need, and which
-// of them a program is not shown.
+// The features of processors, with their CPUID bits and the state components that they need. Also
+// decides which features a program is not shown.
 #pragma once
 
 #include "framework/trace/launch.h"
@@ -31,19 +31,20 @@ inline constexpr Components kX87AndSse = 3, kAvxState = 4, kMpxState = 0x18, kAv
 // The driver keeps these components for the program. It hides all others, known or not.
 inline constexpr Components kKeptState = kX87AndSse | kAvxState | kAvx512State | kPkruState;
 
-// How the vector state is saved where translated code is left: by the best that the processor has.
+// The instruction that saves the vector state when translated code is left: the best one that the
+// processor has.
 enum Saving : std::uint32_t {
     kSavedIfChanged /* xsaveopt */,
     kSavedPlainly /* xsave */,
     kSavedByFxsave
 };
-// An area of XSAVE without its header is what FXSAVE writes.
+// FXSAVE writes the area of XSAVE without its header.
 inline constexpr std::size_t kLegacyBytes = 512;
 
 struct Feature {
     enum Register : std::uint8_t { kEax, kEbx, kEcx, kEdx };
 
-    const char* name;       // that of Linux or the psABI
+    const char* name;       // the name in Linux or in the psABI
     trace::CpuLevel since;  // the first level that has it
     std::uint32_t leaf, subleaf;
     Register where;
@@ -56,13 +57,13 @@ std::span<const Feature> features();
 inline constexpr std::size_t kMostFeatures = 128;
 
 std::uint32_t& part(CpuidAnswer& answer, Feature::Register where);
-// True if leaves 7, 0xd and so on, whose subleaves are different questions.
+// True for leaves such as 7 and 0xd, whose subleaves give different answers.
 bool has_subleaves(std::uint32_t leaf);
 // False beyond the processor's last leaf, where it repeats another one.
 bool has_leaf(std::uint32_t leaf, const Cpuid& processor);
 bool has_feature(const Feature& feature, const Cpuid& processor);
 
-// The features of the real processor that are hidden, by what they need.
+// The kind of hidden features of the real processor.
 enum class Hidden : std::uint8_t {
     kNothing,
     kState,         // state, and features whose instructions the decoder knows
@@ -73,18 +74,18 @@ class Hiding {
   public:
     // Hides the features that the driver cannot give to a program.
     Hiding();
-    // Also hides the features and components of those names, separated by commas, and all that
-    // needs them. Returns the first unknown name, or "".
+    // Also hides the named features and components, separated by commas, and all features that need
+    // them. Returns the first unknown name, or "".
     std::string_view add(std::string_view names);
-    // All names that add() takes.
+    // All names that add() accepts.
     static std::string names();
 
     Components components() const { return components_; }
     bool hides(std::string_view feature) const;
-    // The answer of a leaf without the bits of hidden features. The state leaf is not adjusted.
+    // The answer of a leaf without the bits of hidden features. Does not adjust the state leaf.
     CpuidAnswer without_features(std::uint32_t leaf, std::uint32_t subleaf,
                                  const CpuidAnswer& answer) const;
-    // The features of this processor that are hidden.
+    // The kind of features of this processor that are hidden.
     Hidden found_in(const Cpuid& processor, Components xcr0) const;
 
   private:

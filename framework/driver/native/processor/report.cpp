@@ -20,7 +20,7 @@ std::string or_none(const std::string& text) {
     return text.empty() ? "none" : text;
 }
 
-// The letters that CPUID has in registers, without spaces around them.
+// The text that CPUID returns in registers, without spaces around it.
 template <std::size_t kWords>
 std::string text_of(const std::array<std::uint32_t, kWords>& words) {
     std::string text(reinterpret_cast<const char*>(words.data()), sizeof words);

@@ -19,7 +19,7 @@ namespace {
 using trace::CpuLevel;
 
 constexpr std::uint32_t kLegacyAndHeader = 576;
-constexpr std::uint32_t kLargestWithAvx512 = 2688;  // of Intel's
+constexpr std::uint32_t kLargestWithAvx512 = 2688;  // on Intel's processors
 
 CpuidAnswer own_cpuid(std::uint32_t leaf, std::uint32_t subleaf) {
     CpuidAnswer answer;
@@ -36,7 +36,7 @@ Components own_xcr0() {
     return std::uint64_t{high} << 32 | low;
 }
 
-// As the kernel gives it: getauxval(3) answers AT_HWCAP with what glibc puts there.
+// The kernel's value: getauxval(3) returns glibc's value for AT_HWCAP.
 std::uint64_t own_hwcap() {
     std::array<Elf64_auxv_t, 64> vector{};
     const int file = open("/proc/self/auxv", O_RDONLY | O_CLOEXEC);
@@ -48,7 +48,7 @@ std::uint64_t own_hwcap() {
     return bytes > 0 && found != vector.end() ? found->a_un.a_val : own_cpuid(1, 0).edx;
 }
 
-// Asks for each answer once: in a virtual machine, each takes microseconds.
+// Asks for each answer only once, because CPUID takes microseconds in a virtual machine.
 Cpuid remembering(const Cpuid& cpuid) {
     std::map<std::pair<std::uint32_t, std::uint32_t>, CpuidAnswer> answers;
     return [=](std::uint32_t leaf, std::uint32_t subleaf) mutable {
@@ -67,8 +67,8 @@ std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
     return (bytes + unit - 1) / unit * unit;
 }
 
-// arch/x86/kernel/signal.c, init_sigframe_size(), with CONFIG_IA32_EMULATION. The rest is the
-// largest frame without the registers and the mark at their end.
+// arch/x86/kernel/signal.c, init_sigframe_size(), with CONFIG_IA32_EMULATION. kRest is the size of
+// the largest frame without the registers and the mark at their end.
 std::uint64_t signal_stack_for(std::size_t frame_bytes) {
     constexpr std::uint64_t kRest = 928, kEndMark = 4, kUnit = 16;
     return round_up(kRest + frame_bytes + (frame_bytes > kLegacyBytes ? kEndMark : 0), kUnit);
@@ -110,7 +110,7 @@ ShownProcessor::ShownProcessor(RealProcessor real, CpuLevel level, Hiding hiding
         has_feature(feature_called("xsaveopt"), known_) && !hiding_.hides("xsaveopt");
     saving_ = !can_xsave ? kSavedByFxsave : can_xsaveopt ? kSavedIfChanged : kSavedPlainly;
     saved_components_ = host_xcr0_ & ~kPkruState;
-    // Where Linux was started with nopku, XCR0 may have PKRU though its instructions are undefined.
+    // If Linux was started with nopku, XCR0 may have PKRU although its instructions are undefined.
     Components usable = host_xcr0_;
     if (!has_feature(feature_called("ospke"), known_)) usable &= ~kPkruState;
     frame_components_ = usable & xcr0_;
@@ -129,7 +129,7 @@ std::string ShownProcessor::missing() const {
                                   : "AVX state, which the system has not enabled";
 }
 
-// Translated code keeps flags with lahf.
+// Translated code saves flags with lahf.
 std::string ShownProcessor::missing_for_driver() const {
     const Feature& needed = feature_called("lahf_lm");
     return has_feature(needed, known_) ? "" : needed.name;
@@ -149,8 +149,8 @@ CpuidAnswer ShownProcessor::cpuid(std::uint32_t leaf, std::uint32_t subleaf) con
     return level_leaf(leaf) == kStateLeaf ? state_leaf(subleaf, answer) : answer;
 }
 
-// Beyond the last leaf, Intel's processors repeat the highest basic leaf, which may have hidden
-// features.
+// Beyond the last leaf, Intel's processors repeat the highest basic leaf. Its answer may have
+// hidden features.
 CpuidAnswer ShownProcessor::host_cpuid(std::uint32_t leaf, std::uint32_t subleaf) const {
     const CpuidAnswer answer = real_.cpuid(leaf, subleaf);
     if (!has_leaf(leaf, known_)) {
@@ -163,9 +163,10 @@ CpuidAnswer ShownProcessor::host_cpuid(std::uint32_t leaf, std::uint32_t subleaf
 }
 
 // SDM volume 2, CPUID. `features` is the answer without hidden features; subleaf 1 keeps its eax.
-// The sizes are those of the shown components, as with an IA32_XSS of 0. At a level they are the
-// same on all processors, and with them the places of signal frames. The offset of AVX-512 is the
-// real processor's, because XSAVE uses it: Intel's processors leave a gap for MPX before it.
+//
+// The sizes are those of the shown components, as with an IA32_XSS of 0. At a level the sizes are
+// the same on all processors, like the addresses in signal frames. The offset of AVX-512 is
+// the real one, because XSAVE uses it: Intel's processors leave a gap for MPX before it.
 CpuidAnswer ShownProcessor::state_leaf(std::uint32_t subleaf, const CpuidAnswer& features) const {
     if (!has_xsave()) return {};
     const bool is_host = level_ == CpuLevel::kHost;
@@ -209,7 +210,7 @@ std::uint64_t ShownProcessor::hwcap2() const {
     return allows_base_instructions_ ? real_.hwcap2 : real_.hwcap2 & ~kFsGsBase;
 }
 
-// A kernel of another configuration has another rest than signal_stack_for() adds.
+// A kernel with another configuration adds another size than signal_stack_for().
 std::uint64_t ShownProcessor::signal_stack() const {
     if (level_ != CpuLevel::kHost) return signal_stack_for(frame_bytes_);
     if (real_.signal_stack == 0 || real_.xcr0 == xcr0_) return real_.signal_stack;
@@ -221,7 +222,7 @@ std::uint64_t ShownProcessor::signal_stack() const {
 // --- Instructions.
 
 // RTM: SDM volume 2, CPUID, leaf 7. AMX: exception class AMX-E1, undefined unless both components
-// are enabled. No level has either.
+// are enabled. No level has RTM or AMX.
 bool ShownProcessor::executes(const Form& form) const {
     if ((form.reads_base || form.sets_base) && !allows_base_instructions_) return false;
     const bool needs_xsave =
@@ -247,7 +248,7 @@ const char* name_of(ProcessorExtension extension) {
 }
 
 // APX Architecture Specification: REX2 is the last prefix, and map 4 of EVEX is APX's. Both are
-// undefined unless XCR0 has its component.
+// undefined unless XCR0 has APX's component.
 const char* ShownProcessor::newer_instruction(std::span<const std::uint8_t> code) const {
     constexpr std::array<std::uint8_t, 11> kLegacyPrefixes{0x66, 0x67, 0xf0, 0xf2, 0xf3, 0x2e,
                                                            0x36, 0x3e, 0x26, 0x64, 0x65};
@@ -266,7 +267,7 @@ const char* ShownProcessor::newer_instruction(std::span<const std::uint8_t> code
     return "none, or newer than assay: this processor has such, like APX and AVX10";
 }
 
-// --- The one of this process.
+// --- The shown processor of this process.
 
 namespace {
 std::optional<ShownProcessor>& current() {

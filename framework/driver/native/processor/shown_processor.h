@@ -1,6 +1,6 @@
 // The processor that a program is shown: the real one without hidden features, or an x86-64 level
-// (--cpu=). Every question about the processor is answered here. CPUID, XGETBV, the auxiliary
-// vector, frames of signals and ptrace(2) therefore tell the same, and instructions do it.
+// (--cpu=). All questions about the processor are answered here. So CPUID, XGETBV, the auxiliary
+// vector, signal frames and ptrace(2) agree, and instructions behave accordingly.
 #pragma once
 
 #include "framework/driver/native/processor/features.h"
@@ -17,14 +17,14 @@ struct RealProcessor {
 
     // The processor that this code runs on.
     static RealProcessor own();
-    // True if rdfsbase, wrfsbase, rdgsbase and wrgsbase are more than undefined instructions: since
-    // Linux 5.9, except with nofsgsbase (arch/x86/include/uapi/asm/hwcap2.h).
+    // True if the kernel allows rdfsbase, wrfsbase, rdgsbase and wrgsbase: since Linux 5.9, except
+    // with nofsgsbase (arch/x86/include/uapi/asm/hwcap2.h).
     bool allows_base_instructions() const { return (hwcap2 & 2) != 0; }
 };
 
-// Where XSAVE keeps a component (SDM volume 1, 13.5). All 0 if the processor lacks it.
+// The place of a component in XSAVE's area (SDM volume 1, 13.5). All 0 if the processor lacks it.
 struct StateComponent {
-    std::uint32_t bytes = 0, offset = 0;  // the offset is that of the standard format
+    std::uint32_t bytes = 0, offset = 0;  // the offset in the standard format
     bool is_supervisor = false, is_aligned = false;
 };
 
@@ -42,8 +42,8 @@ class ShownProcessor {
     CpuidAnswer cpuid(std::uint32_t leaf, std::uint32_t subleaf) const;
     bool has_xgetbv_of_used() const { return has("xgetbv1"); }
     Components xcr0() const { return xcr0_; }
-    // Frames of signals, and the registers that a tracer reads. Without XSAVE the size is that of
-    // FXSAVE.
+    // Components and size of the registers in signal frames and for tracers. Without XSAVE the size
+    // is FXSAVE's.
     Components frame_components() const { return frame_components_; }
     std::size_t frame_bytes() const { return frame_bytes_; }
     bool has_protection_keys() const { return (frame_components_ & kPkruState) != 0; }
@@ -52,21 +52,21 @@ class ShownProcessor {
     std::uint64_t hwcap2() const;
     // AT_MINSIGSTKSZ; 0 if the kernel has no such entry.
     std::uint64_t signal_stack() const;
-    // True if the program is told of the vDSO. Its code, which ld.so searches for functions,
+    // True if the program is told of the vDSO. ld.so searches its code for functions, and this code
     // differs between kernels. At a level libc makes system calls instead.
     bool has_vdso() const { return level_ == trace::CpuLevel::kHost; }
 
-    // --- What the driver does for that.
+    // --- The driver's work for that.
 
-    // True if cpuid and xgetbv may not be copied.
+    // True if the driver has to emulate cpuid and xgetbv.
     bool emulates_identification() const { return emulates_identification_; }
-    // True if edx:eax of xsave and its relatives has to be limited to xcr0(): the real XCR0 has
-    // more components.
+    // True if the driver has to limit edx:eax of xsave and its relatives to xcr0(), because the
+    // real XCR0 has more components.
     bool limits_state() const { return (real_.xcr0 & ~xcr0_) != 0; }
     bool allows_base_instructions() const { return allows_base_instructions_; }
-    // False if the instruction is undefined on the shown processor, though not on every one.
+    // False if the instruction is undefined on the shown processor but defined on others.
     bool executes(const Form& form) const;
-    // The name of an instruction that these bytes, which the decoder does not know, may be. Null if
+    // The name of an instruction that these bytes may be. The decoder does not know them. Null if
     // they are certainly no instruction.
     const char* newer_instruction(std::span<const std::uint8_t> code) const;
 
@@ -97,7 +97,7 @@ class ShownProcessor {
     const RealProcessor real_;
     const trace::CpuLevel level_;
     const Hiding hiding_;
-    Cpuid known_;  // the real answers that are the same on all cores, each asked for once
+    Cpuid known_;  // the real answers that are the same on all cores, each asked for only once
     Components host_xcr0_, xcr0_;
     std::array<StateComponent, kComponents> components_{};
     Hidden hidden_;
@@ -107,19 +107,19 @@ class ShownProcessor {
     std::size_t frame_bytes_;
 };
 
-// The processor that this process shows: the host's before show_processor() is called.
+// The processor that this process shows. Before show_processor() is called, it is the host's.
 const ShownProcessor& shown_processor();
-// Process::initialise() calls it once, before the program's first thread begins.
+// Process::initialise() calls it once, before the program's first thread starts.
 void show_processor(trace::CpuLevel level, const Hiding& hiding);
 
-// Intel's name of the extension.
+// Intel's name for the extension.
 const char* name_of(ProcessorExtension extension);
 
 // --- For bug reports: `assay --version --verbose` (report.cpp).
 
 // The features that the real processor has and the program is not shown, separated by spaces.
 std::string hidden_features(const ShownProcessor& processor);
-// Lines of a name, a colon and a value.
+// Lines with a name, a colon and a value.
 std::string processor_report(const ShownProcessor& processor);
 
 }  // namespace assay::native
