@@ -84,7 +84,7 @@ LoadError read_headers(const ElfFile& file, const std::string& path, Image& imag
                 kNotExecutable};
     if (image.header.e_phentsize != sizeof(Elf64_Phdr) || image.header.e_phnum == 0 ||
         image.header.e_phnum > 512)
-        return {path + ": damaged ELF file: impossible program headers", kNotExecutable};
+        return {path + ": damaged ELF file: invalid program headers", kNotExecutable};
     image.segments.resize(image.header.e_phnum);
     if (!file.read_at(image.header.e_phoff, image.segments.data(),
                       image.segments.size() * sizeof(Elf64_Phdr)))
@@ -105,9 +105,9 @@ LoadError check_segments(const ElfFile& file, const std::string& path, const Ima
                     kNotExecutable};
         if (segment.p_memsz < segment.p_filesz || segment.p_vaddr > 1ULL << 47 ||
             segment.p_memsz > 1ULL << 46 || (segment.p_vaddr - segment.p_offset) % kPage != 0)
-            return {path + ": damaged ELF file: impossible segment", kNotExecutable};
+            return {path + ": damaged ELF file: invalid segment", kNotExecutable};
     }
-    if (!loadable) return {path + ": damaged ELF file: nothing to load", kNotExecutable};
+    if (!loadable) return {path + ": damaged ELF file: no segment to load", kNotExecutable};
     return {};
 }
 
@@ -232,7 +232,8 @@ LoadError load_program(int descriptor, const std::string& name, std::uint64_t pr
         if (segment.p_type != PT_INTERP || interpreter) continue;
         interpreter = dynamic_linker_name(descriptor, segment);
         if (!interpreter)
-            return {out.executable + ": damaged ELF file: its interpreter's name", kNotExecutable};
+            return {out.executable + ": damaged ELF file: invalid name of its interpreter",
+                    kNotExecutable};
     }
     if (!interpreter) return {};
     const ElfFile loader(*interpreter);

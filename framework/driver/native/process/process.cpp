@@ -65,7 +65,7 @@ bool Process::initialise(const trace::Launch& launch) {
     program.vdso = move_vdso(mappings);
     if (!cache.reserve()) {
         trace.refuse(std::string("no address space for translated code: ") + std::strerror(errno) +
-                     "; is it limited (RLIMIT_AS)?");
+                     "; raise its limit (RLIMIT_AS)");
         return false;
     }
     Thread* first = idle_thread();

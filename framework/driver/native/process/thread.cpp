@@ -141,8 +141,8 @@ void Thread::set_gs() const {
         return reinterpret_cast<void (*)(std::uint64_t)>(process.cache.gs_setter())(base);
     if (syscall(SYS_arch_prctl, ARCH_SET_GS, base) != 0)
         refuse(
-            "a thread cannot begin: a seccomp filter of the program refuses arch_prctl(2), which "
-            "the driver needs where the kernel does not allow FSGSBASE");
+            "a thread cannot start: a seccomp filter of the program refuses arch_prctl(2), which "
+            "the driver needs because the kernel does not allow FSGSBASE");
 }
 
 // A new thread or process starts with empty caches and predictors.

@@ -264,7 +264,8 @@ const char* ShownProcessor::newer_instruction(std::span<const std::uint8_t> code
     if (left > 1 && first[0] == kEvex && (first[1] & kMap) == kApxMap)
         return has_apx ? "one of APX, with the prefix EVEX" : nullptr;
     if (hidden_ != Hidden::kInstructions) return nullptr;
-    return "none, or newer than assay: this processor has such, like APX and AVX10";
+    return "no instruction, or newer than assay: this processor has newer ones, such as APX or "
+           "AVX10";
 }
 
 // --- The shown processor of this process.

@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
     if (!launch && argc > 1 && std::string_view(argv[1]) == "--processor")
         return report_processor(argc > 2 ? argv[2] : "");
     if (!launch) {
-        std::fputs("assay: assay-driver-native is started by assay run\n", stderr);
+        std::fputs("assay: assay-driver-native cannot run alone; start `assay` instead\n", stderr);
         return 125;
     }
     be_out_of_the_way(*launch, argv);

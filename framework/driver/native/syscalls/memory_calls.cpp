@@ -111,7 +111,7 @@ Range range_of(const Call& call, unsigned address, unsigned length) {
     std::array<char, 160> text{};
     std::snprintf(text.data(), text.size(),
                   "%s: the driver's memory is at the address 0x%llx that the program demands; "
-                  "--aslr=yes places the driver elsewhere",
+                  "use --aslr=yes, which places the driver elsewhere",
                   name, static_cast<unsigned long long>(address));
     call.thread.refuse(text.data());
 }

@@ -115,7 +115,8 @@ void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
     if (call.number == SYS_rt_sigreturn) {
         const std::uint32_t site = thread.stack_site();
         if (!goes_on_in_64_bits(context))
-            thread.refuse("a handler of a signal goes on in another code segment");
+            thread.refuse(
+                "a signal handler returns to another code segment; assay runs 64-bit code only");
         thread.signals.return_from_handler();
         thread.record_stack(site);
         thread.allocations.leave(context);
