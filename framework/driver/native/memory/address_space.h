@@ -42,8 +42,8 @@ bool driver_is_in_the_way();
 void begin_arena(bool random_addresses);
 bool chooses_addresses();
 
-// The highest free address for a mapping, a multiple of `alignment`. Returns nullopt if no
-// place is free, or if the kernel chooses.
+// The highest free address for a mapping, a multiple of `alignment`. Returns nullopt if no place is
+// free, or if the kernel chooses.
 std::optional<std::uint64_t> free_place(std::uint64_t bytes, std::uint64_t alignment);
 // The lowest free address in the range that MAP_32BIT permits.
 std::optional<std::uint64_t> free_place_of_32_bits(std::uint64_t bytes);

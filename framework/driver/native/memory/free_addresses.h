@@ -71,11 +71,11 @@ class CodePlaces {
   public:
     void add(const Range& range, const MappedFile& file);
     bool overlap(const Range& range) const;
-    // True if code of another file, or of this file at another base, has been in the range.
-    // `file` is nullopt for memory of no file.
+    // True if code of another file, or of this file at another base, has been in the range. `file`
+    // is nullopt for memory of no file.
     bool are_of_others(const Range& range, const std::optional<MappedFile>& file) const;
-    // The next lower range of the same size without code of files. Returns nullopt if there
-    // is no such range.
+    // The next lower range of the same size without code of files. Returns nullopt if there is no
+    // such range.
     std::optional<Range> below(Range range) const;
 
   private:

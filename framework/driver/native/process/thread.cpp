@@ -272,8 +272,8 @@ void Thread::hand_to_caller() {
     pid_ = getpid();
 }
 
-// held_ keeps the thread out of translated code. Otherwise the thread could take the lock and
-// enter again before the caller sees that it has left.
+// held_ keeps the thread out of translated code. Otherwise the thread could take the lock and enter
+// again before the caller sees that it has left.
 bool Thread::hold() {
     held_.store(1, std::memory_order_relaxed);
     if (running() == 0) return true;

@@ -165,8 +165,8 @@ CpuidAnswer ShownProcessor::host_cpuid(std::uint32_t leaf, std::uint32_t subleaf
 // SDM volume 2, CPUID. `features` is the answer without hidden features; subleaf 1 keeps its eax.
 //
 // The sizes are those of the shown components, as with an IA32_XSS of 0. At a level the sizes are
-// the same on all processors, like the addresses in signal frames. The offset of AVX-512 is
-// the real one, because XSAVE uses it: Intel's processors leave a gap for MPX before it.
+// the same on all processors, like the addresses in signal frames. The offset of AVX-512 is the
+// real one, because XSAVE uses it: Intel's processors leave a gap for MPX before it.
 CpuidAnswer ShownProcessor::state_leaf(std::uint32_t subleaf, const CpuidAnswer& features) const {
     if (!has_xsave()) return {};
     const bool is_host = level_ == CpuLevel::kHost;

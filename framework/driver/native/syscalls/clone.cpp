@@ -83,7 +83,7 @@ struct NewThread {
 // The kernel clears this word when the thread ends, and wakes a waiting thread. The driver's libc
 // does not need it, because its thread is detached. Filters of sandboxes may forbid
 // set_tid_address(2), because no libc calls it there: Chromium's filter ends the process. With
-// filters the driver clears the word itself.
+// filters or a schedule the driver clears the word itself.
 void set_clear_child_tid(Thread& thread, std::uint64_t where) {
     thread.end_notice = {};
     if (thread.process.filters_calls || thread.process.schedule.wanted())

@@ -1,6 +1,6 @@
 // futex(2) with --schedule=fair. The driver handles futexes in memory that only this process has.
-// The order of waiting and waking then depends only on the program. The kernel handles
-// futexes in shared memory and those with inherited priorities.
+// The order of waiting and waking then depends only on the program. The kernel handles futexes in
+// shared memory and those with inherited priorities.
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
