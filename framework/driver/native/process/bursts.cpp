@@ -33,7 +33,7 @@ void Bursts::begin(Context& context, std::uint32_t thread) {
     context.countdown = 0;
     boundary_ = 0;
     next_interval_ = regions().sample_interval;
-    counts_.skip();  // another thread has used this slot before
+    counts_.skip();  // another thread may have used this slot
     trace_.set_executed(0);
     has_points_ = regions().points != 0;
     if (!has_points_) return begin_period(context);
@@ -58,7 +58,7 @@ void Bursts::go_on(Context& context, std::uint64_t instructions) {
     context.countdown += static_cast<std::int64_t>(instructions);
 }
 
-// The part of a period after its last whole burst is never captured. It is shorter than a burst.
+// The burst, with its warm-up, starts at a random place such that it ends within the period.
 void Bursts::begin_period(Context& context) {
     const std::uint64_t captured = regions().sample_burst + regions().sample_warm_up;
     const std::uint64_t before = next(random_) % (regions().sample_period - captured + 1);

@@ -321,7 +321,7 @@ void Process::keep_only(Thread& thread) {
     running_.assign(1, &thread);
     schedule.keep_only(thread);
     ended_.clear();
-    // The memory of the other threads still belongs to the parent's copy.
+    // The parent still uses the mappings of the other threads, so no destructor may unmap them.
     for (auto& other : threads_)
         if (other.get() != &thread) static_cast<void>(other.release());
     std::erase(threads_, nullptr);

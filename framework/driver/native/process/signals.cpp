@@ -262,7 +262,8 @@ Signals::Delivery Signals::deliver(SignalActions& actions) {
 }
 
 // The tracer gets each signal of a traced process first, and decides which signal the process gets
-// instead. False if none. Sending the signal once more makes the kernel do this.
+// instead. The kernel does this when the signal is sent once more. Returns false if the tracer has
+// removed the signal.
 bool Signals::stop_for_tracer(DriverLock& lock, long& result) {
     const PendingSignal noted = signal_;
     siginfo_t info = noted.info;

@@ -28,7 +28,7 @@ namespace {
 constexpr std::size_t kHandlerStackBytes = 128 * 1024, kThreadStackBytes = 256 * 1024;
 
 // Ends the process by a signal that is not sent but caused by a fault. The first process of a PID
-// namespace cannot be killed by a sent signal (SIGNAL_UNKILLABLE), but by a fault.
+// namespace cannot be killed by a sent signal (SIGNAL_UNKILLABLE), but a fault ends it.
 void cause(int number) {
     switch (number) {
         case SIGILL:
@@ -308,8 +308,8 @@ bool Thread::tells_handlers() const {
            (version() != kPlain && process.trace.captures(trace::kCaptureBlocks));
 }
 
-// Outside of bursts there is no site. A child that shares the memory may have ended in a burst that
-// started after this.
+// There is no site outside of bursts. record_stack() may run in a burst although stack_site() ran
+// before it: a child that shares the memory has executed instructions in between.
 constexpr std::uint32_t kNoSite = UINT32_MAX;
 
 std::uint32_t Thread::stack_site() {
