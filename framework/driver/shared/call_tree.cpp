@@ -14,12 +14,12 @@ using trace::mixed;
 
 constexpr uint64_t kKiB = 1024;
 constexpr uint64_t kRangeMask = ~(trace::kCodeRange - 1);
-// Of the frame below all: no stack pointer is above it.
+// The address of a stack's first frame. No stack pointer is above it.
 constexpr uint64_t kHighest = UINT64_MAX;
 constexpr uint32_t kNone = UINT32_MAX;
-// Instead of a parent, of nodes that are known by what does not depend on it.
+// Stand for the parent in the keys of nodes that do not depend on a parent.
 constexpr uint32_t kByRange = UINT32_MAX, kBySet = UINT32_MAX - 1;
-constexpr uint64_t kNodeUnit = 128;  // nodes are not smaller
+constexpr uint64_t kNodeUnit = 128;  // the smallest size of a node
 constexpr uint64_t kFewestKnown = 4096, kFewestFrames = 256, kFewestStacks = 16;
 
 PART_OF_THESE long call_kernel(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
@@ -35,7 +35,7 @@ PART_OF_THESE long call_kernel(long number, uint64_t a, uint64_t b, uint64_t c, 
     return result;
 }
 
-// Zeroed. Without memory for so little, nothing could go on.
+// Zeroed memory. Traps if the kernel gives no memory: the tree cannot go on without it.
 template <typename Element>
 PART_OF_THESE Element* allocate(uint64_t count) {
     const long memory =
@@ -98,7 +98,7 @@ IN_TRANSLATED_CODE void CallTree::begin_thread() {
         for (Found& found : found_) found.parent = nullptr;
         new_node({.entry = 0,
                   .site = 0,
-                  .range = 1,  // no code is in it
+                  .range = 1,  // holds no code
                   .number = 0,
                   .parent = 0,
                   .frame = 0,
@@ -145,15 +145,15 @@ IN_TRANSLATED_CODE void CallTree::remember(uint64_t key, uint32_t parent, Node* 
     ++known_used_;
 }
 
-// The collector reads a node only when the thread has stopped; the order is for one that was
-// killed.
+// The collector reads a node only when its thread has stopped. The order of the stores matters only
+// if the thread is killed here.
 IN_TRANSLATED_CODE CallTree::Node* CallTree::new_node(const Node& node) {
     const uint32_t index = nodes_->count;
     if (index >= most_nodes_) __builtin_trap();
     Node* const made = node_at(index);
     const uint64_t end = reinterpret_cast<uint64_t>(made) + node_bytes_;
     if (end > populated_) {
-        // Many pages at once, where the kernel can: one fault each takes three times as long.
+        // Populating many pages at once takes a third of the time of single page faults.
         constexpr uint64_t kPortion = 256 * kKiB, kPage = 4 * kKiB, kPopulateForWriting = 23;
         const uint64_t from = (end - 1) & ~(kPage - 1);
         call_kernel(SYS_madvise, from, kPortion, kPopulateForWriting, 0, 0, 0);
@@ -165,7 +165,7 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::new_node(const Node& node) {
     return made;
 }
 
-// The functions on the way to a node, for trace::recursion_of_call().
+// The functions on the path to a node, for trace::recursion_of_call().
 struct CallTree::Path {
     const CallTree& tree;
     PART_OF_THESE uint64_t entry(uint32_t frame) const { return tree.node_at(frame)->entry; }
@@ -225,7 +225,7 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::find_or_make(Node* parent, Node::Ki
     return node;
 }
 
-// One for each range of code.
+// When the nodes are used up, all contexts share one node for each range of code.
 IN_TRANSLATED_CODE CallTree::Node* CallTree::beyond(uint64_t target) {
     const uint64_t range = target & kRangeMask;
     if (Node* const node = known(range, kByRange)) return node;
@@ -243,7 +243,7 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::beyond(uint64_t target) {
     return node;
 }
 
-// What counts the blocks of that range in the node's frame.
+// The node that counts the blocks of the range of `pc` in the frame of `node`.
 IN_TRANSLATED_CODE CallTree::Node* CallTree::in_range(Node* node, uint64_t pc) {
     const uint64_t range = pc & kRangeMask;
     if (node->range == range) return node;
@@ -264,8 +264,8 @@ IN_TRANSLATED_CODE void CallTree::call(const CallSite& site, uint64_t target, ui
     state_->node = callee;
 }
 
-// What has arrived on a stack without frames can be a stack that was moved. So no word may have
-// where an indirect jump from there leads.
+// A stack without frames can be a moved stack (follow_moved_stack). An indirect jump from there is
+// therefore not kept in a word.
 IN_TRANSLATED_CODE void CallTree::jump(uint64_t target, uint64_t word, bool indirect) {
     if (arrived_at_ != 0) follow_moved_stack(target);
     Node* const before = state_->node;
@@ -276,16 +276,16 @@ IN_TRANSLATED_CODE void CallTree::jump(uint64_t target, uint64_t word, bool indi
 }
 
 IN_TRANSLATED_CODE void CallTree::arrive(uint64_t pc, uint64_t sp, bool from_elsewhere) {
-    // The largest frames are arrays of megabytes. A coroutine's whole stack can be a few KiB, and
-    // the next one lie beside it.
+    // The largest frames are arrays of megabytes. A coroutine's whole stack can have only a few
+    // KiB, with the next stack beside it.
     constexpr Reach kOfCall{16 * kKiB * kKiB, 16 * kKiB * kKiB}, kOfValue{4 * kKiB, 4 * kKiB};
     move(sp, from_elsewhere ? kOfValue : kOfCall);
     state_->node = in_range(state_->node, pc);
     arrived_at_ = from_elsewhere && state_->top == stacks_[present_].frames + 1 ? sp : 0;
 }
 
-// Go's runtime copies a stack that is too small to another place, and returns there from the call
-// that has found it too small. So all frames are there now.
+// Go's runtime copies a stack that is too small to another place. It returns there from the call
+// that has found the stack too small. The frames of the old stack then move to the present one.
 IN_TRANSLATED_CODE void CallTree::follow_moved_stack(uint64_t target) {
     constexpr uint64_t kLongestCall = 15;
     const uint64_t sp = arrived_at_;
@@ -314,7 +314,8 @@ IN_TRANSLATED_CODE void CallTree::follow_moved_stack(uint64_t target) {
     leave_frames(sp);
 }
 
-// On the stack of what it interrupts, below the red zone and all registers, or on one of its own.
+// The handler runs on the stack of the interrupted code, below the red zone and the saved
+// registers, or on a stack of its own.
 IN_TRANSLATED_CODE void CallTree::enter_handler(uint64_t address, uint64_t interrupted,
                                                 uint64_t handler) {
     constexpr Reach kOfHandler{64 * kKiB, 4 * kKiB};
@@ -358,7 +359,7 @@ IN_TRANSLATED_CODE void CallTree::load(uint32_t number) {
     *state_ = {stack.node, stack.top, stack.end, stack.low};
 }
 
-// Makes the stack that contains `sp` the present one, and removes the frames that are gone.
+// Makes the stack that contains `sp` the present one, and leaves the frames that are gone.
 IN_TRANSLATED_CODE void CallTree::move(uint64_t sp, const Reach& reach) {
     save();
     const uint64_t before = present_ == kNone ? 0 : stacks_[present_].high;
@@ -387,7 +388,7 @@ IN_TRANSLATED_CODE uint32_t CallTree::stack_of(uint64_t sp, const Reach& reach) 
     return found == kNone ? new_stack(sp) : found;
 }
 
-// The first one that ends at `sp` or above.
+// The first stack that ends at `sp` or above.
 IN_TRANSLATED_CODE uint32_t CallTree::first_above(uint64_t sp) const {
     uint32_t low = 0, high = stack_count_;
     while (low < high) {
@@ -400,7 +401,7 @@ IN_TRANSLATED_CODE uint32_t CallTree::first_above(uint64_t sp) const {
     return low;
 }
 
-// A stack that contains the address, or is at most so far away.
+// A stack that contains the address, or is at most `reach` away from it.
 IN_TRANSLATED_CODE uint32_t CallTree::find(uint64_t sp, uint64_t reach) const {
     const uint32_t above = first_above(sp);
     if (above < stack_count_ && (stacks_[above].low <= sp || stacks_[above].low - sp <= reach))
@@ -429,7 +430,7 @@ IN_TRANSLATED_CODE uint32_t CallTree::new_stack(uint64_t sp) {
     return number;
 }
 
-// The present stack reaches to `sp`; those above may not, which end where it does.
+// Extends the present stack to `sp`, and moves it in the list, which stays sorted by `high`.
 IN_TRANSLATED_CODE void CallTree::extend(uint64_t sp) {
     Stack& stack = stacks_[present_];
     stack.low = sp < stack.low ? sp : stack.low;

@@ -6,7 +6,7 @@
 namespace assay::driver {
 namespace {
 
-// FNV-1a's, in steps of up to 64 bits.
+// Constants of FNV-1a. hashed() takes up to 64 bits in a step.
 constexpr std::uint64_t kBasis = 0xcbf29ce484222325, kPrime = 0x100000001b3;
 
 std::uint64_t hashed(std::uint64_t hash, std::uint64_t value) {
@@ -27,7 +27,8 @@ std::uint32_t ContextWords::of_block(const trace::Spec& spec, std::uint64_t rang
 
 std::uint32_t ContextWords::of_way(const trace::Spec& spec, std::uint64_t range, std::uint64_t pc,
                                    std::uint64_t target) {
-    // What blocks count is lost without a word, ways only take longer.
+    // A block without a word loses its counts. A way without a word only takes longer. Ways
+    // therefore leave some words to blocks.
     const std::uint32_t kept_back = trace::context_words(spec) / 3;
     return of(spec, range, hashed(hashed(~kBasis, pc), target), 1, kept_back);
 }

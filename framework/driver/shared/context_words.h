@@ -1,7 +1,7 @@
-// Which words of a node (trace::ContextNode) stand for what: of each range of code there are
-// trace::context_words(), for the blocks that begin in it, which are counted there, and for the
-// calls and jumps from it, whose nodes are kept there. Whatever is translated once more, and is
-// what it was, has the words that it had.
+// Gives out the words of a node (trace::ContextNode). Each range of code has
+// trace::context_words(): for the counters of the blocks that begin in it, and for the nodes that
+// its calls and jumps lead to. Code that is translated again without a change gets the same words
+// again.
 #pragma once
 
 #include "framework/trace/segment_layout.h"
@@ -16,12 +16,13 @@ namespace assay::driver {
 
 class ContextWords {
   public:
-    // Numbers of words, 0 if the range that begins with `range` has none left.
+    // These functions return the number of a word, or 0 if all words of the range at `range` are
+    // taken.
 
-    // Of a block: the first of trace::counters().
+    // The first of a block's trace::counters().
     std::uint32_t of_block(const trace::Spec& spec, std::uint64_t range,
                            std::span<const native::Instruction> instructions);
-    // Of the call or jump at `pc` to `target`; to 0, if that is not known.
+    // The word of the call or jump at `pc`. `target`: 0 if it is not known.
     std::uint32_t of_way(const trace::Spec& spec, std::uint64_t range, std::uint64_t pc,
                          std::uint64_t target);
 

@@ -1,10 +1,10 @@
-// For functions that translated code calls. They change none but the registers that a call may
-// change, of the general ones, and leave vector and x87 state alone; a signal may interrupt them as
-// it does translated code: their code lies in a section of its own.
+// Marks functions that translated code calls. They change only those general registers that a call
+// may change, and no vector or x87 state. A signal may interrupt them like translated code, so they
+// lie in a section of their own.
 #pragma once
 
 #define IN_TRANSLATED_CODE __attribute__((section("assay_in_translated_code"), noinline))
-// Of one of these.
+// For helpers of these functions.
 #define PART_OF_THESE __attribute__((always_inline)) inline
 
 extern "C" {

@@ -22,8 +22,8 @@ bool Predictor::conditional(const trace::PredictorShape& shape, std::uint64_t pc
 
 std::uint32_t Predictor::taken_in_a_row(const trace::PredictorShape& shape, std::uint64_t pc,
                                         std::uint64_t times) {
-    // When all of the history has been taken, it stays, and so does the counter that it selects,
-    // as soon as that one cannot become surer.
+    // When the history holds only taken branches, and its counter is at the maximum, further taken
+    // branches change nothing and are predicted right.
     const std::uint64_t until_settled = trace::kMaxHistoryBits + kSurelyTaken;
     std::uint32_t mispredicted = 0;
     for (std::uint64_t i = std::min(times, until_settled); i != 0; --i)
