@@ -1,8 +1,8 @@
-// With Spec::objects: what the program has done with memory, of all threads in one order.
+// With Spec::objects: how the program uses its memory. The entries of all threads have one order.
 //
-// An entry is written before anybody can refer to the memory that it is about, and of memory that
-// is given back before anybody else can get it. A record of kind TRACE_SITE_ALLOCATION tells where
-// in a thread's trace its own entries belong.
+// The driver writes an entry before another thread can refer to new memory, or can get freed
+// memory. A record of kind TRACE_SITE_ALLOCATION says where a thread's own entries belong in its
+// trace.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,29 @@ namespace assay::trace {
 
 enum class MemoryUse : std::uint32_t {
     kAllocated = 1,  // a block, by an allocation function
-    kMoved = 2,      // likewise, in place of the block at `before`, which may be the same
+    kMoved = 2,      // a block in place of the one at `before`, which may be the same
     kFreed = 3,      // the block at `address`
-    kMapped = 4,     // memory of no file, by a system call
+    kMapped = 4,     // anonymous memory, by a system call
     kFile = 5,       // part of a file; `before`: a packed FilePlace
     kUnmapped = 6,
-    kBreak = 7,          // what lies below the program break, as a whole
+    kBreak = 7,          // all memory below the program break
     kStack = 8,          // a thread begins, with its stack pointer at `address`
-    kThreadPointer = 9,  // of the thread, that is `address` now
-    kRemapped = 10,      // mremap(2): what was at `before` is at `address` now
+    kThreadPointer = 9,  // the thread pointer of the thread is now `address`
+    kRemapped = 10,      // mremap(2): the memory at `before` is now at `address`
 };
 
 struct AllocationEntry {
     std::uint64_t address;
     std::uint64_t bytes;
     std::uint64_t before;
-    std::uint64_t time;  // instructions that the process has executed until then
+    std::uint64_t time;  // instructions that the process had executed
     std::uint32_t thread;
     MemoryUse use;
 };
 static_assert(sizeof(AllocationEntry) == 40);
 
-// The number of a file, of kMappedFile events, and the page of it that a mapping begins with.
+// The number of a file, in the order of kMappedFile events, and the offset at which a mapping
+// begins.
 inline constexpr std::uint32_t kMaxMappedFiles = 1U << 23;
 inline constexpr std::uint64_t kFilePage = 4096;
 struct FilePlace {
@@ -50,15 +51,15 @@ inline constexpr FilePlace file_place(std::uint64_t packed) {
             above % 2 != 0};
 }
 
-// More are not told.
+// The driver writes no further entries.
 inline constexpr std::uint64_t kMaxAllocations = std::uint64_t{256} * 1024 * 1024;
 inline constexpr std::uint64_t kAllocationsBytes = kMaxAllocations * sizeof(AllocationEntry);
 
-// What the value of a TRACE_SITE_ALLOCATION record is, by its `aux`.
+// The `aux` of a TRACE_SITE_ALLOCATION record says what its value is.
 enum AllocationMark : std::uint32_t {
-    kBegins = 0,  // an allocation function was entered, of whose result the next kHas tells
-    kHas = 1,     // how many entries there are, of which the last is the thread's own
-    kSees = 2,    // how many entries there are: a system call has returned
+    kBegins = 0,  // nothing; an allocation function begins, and the next kHas tells its result
+    kHas = 1,     // the number of entries; the last one is the thread's own
+    kSees = 2,    // the number of entries when a system call has returned
 };
 
 }  // namespace assay::trace

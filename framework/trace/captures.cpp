@@ -33,15 +33,16 @@ std::string describe(const Filter& filter) {
                        filter.line_bytes);
 }
 
-// What both want, if both have the capture.
+// Satisfies both specifications, or only the one that has the capture.
 void combine_filters(Capture capture, Filter& both, const Spec& first, const Spec& second,
                      const Filter& other) {
     if (!(second.captures & capture)) return;
     both = first.captures & capture ? combine(both, other) : other;
 }
 
-// References can be larger than a line, unlike fetches, and are then taken for their first line's
-// bytes. A filter with smaller lines would thus overlook the other lines that they touch.
+// A reference can be larger than a line, and a filter looks only at its first line. A filter with
+// smaller lines would therefore miss the other lines that the reference touches. Fetches have no
+// such problem.
 void combine_references(Spec& both, const Spec& other) {
     const bool both_ask = both.captures & other.captures & kCaptureReferences;
     if (both_ask && both.data.line_bytes != other.data.line_bytes)
@@ -54,8 +55,8 @@ void combine_fetches(Spec& both, const Spec& other) {
     combine_filters(kCaptureFetches, both.fetch, both, other, other.fetch);
 }
 
-// Code goes through the filter of the data, which must not take it for an operand's run, or for
-// what the first level of data caches holds.
+// Code goes through the filter of the data. The filter must not treat code as an operand's run, or
+// as a hit of the first-level data cache.
 void combine_code(Spec& both, const Spec& other) {
     const std::uint32_t a = both.code_line, b = other.code_line;
     both.code_line = a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
@@ -66,22 +67,22 @@ void combine_code(Spec& both, const Spec& other) {
 void check_code(const Spec& spec) {
     check_line("code", spec.code_line);
     if (!(spec.captures & kCaptureReferences))
-        throw Error("code without references to data is captured as fetches only");
+        throw Error("code is captured only with data references: capture fetches instead");
 }
 
 void combine_intervals(Spec& both, const Spec& other) {
     const std::uint64_t a = both.interval, b = other.interval;
     if (a != 0 && b != 0 && a != b)
         throw Error(
-            fmt::format("two profilers want intervals, of {} and of {} instructions: only one "
-                        "length is possible in a run",
+            fmt::format("two profilers want intervals of {} and of {} instructions; run them one "
+                        "after the other",
                         a, b));
     both.interval = a != 0 ? a : b;
 }
 
 void check_intervals(const Spec& spec) {
     constexpr std::uint64_t kLongest = std::uint64_t{1} << 62;
-    if (spec.interval > kLongest) throw Error("intervals of 0 or more than 2^62 instructions");
+    if (spec.interval > kLongest) throw Error("intervals must have 1 to 2^62 instructions");
 }
 
 void combine_branches(Spec& both, const Spec& other) {
@@ -212,12 +213,14 @@ std::span<const CaptureRow> capture_rows() {
     return kRows;
 }
 
-// A filter with lines of L bytes and S sets serves a profiler that asked for (l, s) if it drops
-// nothing that (l, s) would not drop. It drops a reference whose predecessor in its set had the
-// same L-line. With L = l and S <= s (powers of two), that predecessor is in the same s-set, and
-// whatever fell into the s-set since would have fallen into the S-set: (l, s) drops the reference
-// too. With L < l and one set, the predecessor of all had the same l-line: dropped too. With
-// L < l and more sets, references of the same s-set can be in different S-sets: not valid.
+// A combined filter with lines of L bytes and S sets serves a profiler that asked for (l, s) if it
+// drops only references that (l, s) drops. It drops a reference whose predecessor in its set had
+// the same L-line.
+// - L = l and S <= s (powers of two): the predecessor is in the same s-set. All later references to
+//   this s-set would also have been in the S-set. (l, s) therefore drops the reference.
+// - L < l and one set: the predecessor in program order had the same l-line. (l, s) drops the
+//   reference.
+// - L < l and several sets: references of the same s-set can be in different S-sets. Not valid.
 Filter combine(const Filter& a, const Filter& b) {
     if (a == b) return a;
     if (a.sets == 0 || b.sets == 0) return {};

@@ -1,5 +1,5 @@
-// The captures that a specification can ask for, a row each. The functions of trace_vlist.h fill in
-// a row's bit and parameters. Combining and checking specifications, recording, replaying,
+// A row for each capture that a specification can ask for. The functions of trace_vlist.h fill in a
+// row's bit and parameters. Combining and checking of specifications, recording, replaying,
 // check-plugin and `assay plugins` go over the rows.
 #pragma once
 
@@ -15,35 +15,36 @@ namespace assay::trace {
 struct CaptureRow {
     Capture capture;
     std::string_view description;
-    // Follows the description. nullptr: the capture has no parameters.
+    // Text that follows the description. nullptr: the capture has no parameters.
     std::string (*parameters)(const Spec& spec) = nullptr;
-    // Called if one of two specifications has the capture: `both` is the first one, and gets what
-    // satisfies both. Its `captures` are still its own. Throws Error if nothing satisfies both.
-    // nullptr: there is nothing to combine.
+    // Called if at least one of two specifications has the capture. `both` holds the first one, and
+    // receives parameters that satisfy both. `both.captures` still has the first one's bits. Throws
+    // Error if no parameters satisfy both. nullptr if there is nothing to combine.
     void (*combine)(Spec& both, const Spec& other) = nullptr;
-    // Throws Error if the parameters are not those that trace_vlist.h allows.
+    // Throws Error if trace_vlist.h does not allow the parameters.
     void (*check)(const Spec& spec) = nullptr;
-    // A trace needs one of these for a replay to have the capture: TRACE_RECORDED_*.
+    // TRACE_RECORDED_*: a trace with at least one of these can replay the capture.
     std::uint32_t recorded = 0;
     // False: a replay computes the capture from other records.
     bool is_recorded = false;
-    // Records that a replay passes on as they were recorded: a bit for each TRACE_SITE_*.
+    // Records that a replay passes on unchanged: a bit for each TRACE_SITE_*.
     std::uint32_t sites = 0;
 };
 
 // In the order in which they are listed.
 std::span<const CaptureRow> capture_rows();
 
-// The most selective filter that passes on whatever one of both passes on.
+// The most selective filter that passes on everything that `a` or `b` passes on.
 Filter combine(const Filter& a, const Filter& b);
-// What satisfies both. Settings of the run are those of `a`. Throws Error.
+// A specification that satisfies both. Settings of the run are those of `a`. Throws Error if there
+// is no such specification.
 Spec combine(const Spec& a, const Spec& b);
-// Throws Error if a parameter is not what trace_vlist.h allows.
+// Throws Error if trace_vlist.h does not allow a parameter.
 void check(const Spec& spec);
 
 // The captures of a recording with these TRACE_RECORDED_*.
 std::uint32_t captures_of_recording(std::uint32_t recorded);
-// Whether a replay of this specification passes such records on.
+// True if a replay of this specification passes on records of this kind unchanged.
 bool passes_on(const Spec& spec, unsigned site_kind);
 
 }  // namespace assay::trace

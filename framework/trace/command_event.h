@@ -17,7 +17,7 @@ struct Command {
     std::vector<std::string> arguments;
 };
 
-// Arguments behind that many bytes are left out: they are shown to people.
+// Limits the arguments that are kept. Only people read them.
 inline constexpr std::size_t kCommandBytes = std::size_t{64} * 1024;
 
 inline std::string command_event(const Command& command) {
@@ -33,7 +33,7 @@ inline std::string command_event(const Command& command) {
     return event;
 }
 
-// Nothing if the log does not begin with one.
+// Nothing if the log does not begin with a command.
 inline std::optional<Command> command_from(std::string_view log) {
     EventHeader header{};
     if (log.size() < sizeof header) return {};

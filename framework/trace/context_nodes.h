@@ -1,37 +1,37 @@
-// The calling contexts in which the threads of a slot have executed something, and how often which
-// block: with kCaptureContexts (segment_layout.h). Without <atomic>, which code that may not use
-// vector registers cannot include.
+// With kCaptureContexts (segment_layout.h): the calling contexts of the threads of a slot, and how
+// often each block was executed in each. This header does not include <atomic>, because translated
+// code may not use vector registers.
 #pragma once
 
 #include <cstdint>
 
 namespace assay::trace {
 
-// In which calling context a function is that is called while it is on the stack already.
+// The context of a function that is called again before it has returned.
 //
 // The first `most` calls of a function on a path have contexts of their own. A further call goes
-// back to the innermost context of the function on the path, if no function that was not there yet
-// has been called since. Otherwise it goes to a context of the function whose path holds the same
-// set of functions, and has a context of its own if there is none. So the functions on the path of
-// a context are always those on the stack, and the counts of a function with all that it called are
-// exact. Each set has at most `most` contexts of a function and one more on a path: a path does not
-// grow with the stack.
+// back to the innermost context of the function on the path, if no new function has been called
+// since. Otherwise it goes to a context of the function whose path holds the same set of functions.
+// If there is no such context, the call gets its own. The functions on the path of a context are
+// therefore always those on the stack, and the inclusive counts of a function are exact. Each set
+// has at most `most` + 1 contexts of a function on a path: a path does not grow with the stack.
 //
-// Contexts are known by their sets from the first such call of their function on. Most functions
-// have none, and take no time for it.
+// A function's contexts are found by their sets only after its first such call. Most functions
+// never make one, and need no search.
 //
-// A signal handler is no recursion of what it interrupts: a path is looked at up to the handler.
+// A signal handler is no recursion of the interrupted function: the search of a path ends at a
+// handler.
 //
-// The driver's tree and the collector's follow this rule. The driver calls it from translated code,
-// so it makes no calls.
+// The trees of the driver and of the collector follow this rule. Translated code runs the driver's
+// part, so the functions below are inlined and make no calls.
 
 constexpr std::uint32_t kAllRecursion = UINT32_MAX;  // `most` without a limit
 
-// Of a context.
+// The recursion of a context.
 struct Recursion {
-    std::uint32_t within;  // so many calls of its function are on the path, with its own
-    // The innermost context on the path, without itself, whose function is not on the path before:
-    // one with `within` 1; or the root; or a handler.
+    std::uint32_t within;  // the calls of its function on the path, including its own
+    // The innermost context above it that is the first of its function on the path (`within` is 1),
+    // the root or a handler.
     std::uint32_t opener;
     std::uint64_t functions;  // a hash of the set of functions on the path
 };
@@ -43,14 +43,14 @@ struct Recursion {
     return value ^ value >> 33;
 }
 
-// Of a context that is the first of its function on the path; of a handler's.
+// For a context that is the first of its function on the path, and for a handler.
 [[gnu::always_inline]] inline Recursion first_call(std::uint32_t opener, std::uint64_t functions,
                                                    std::uint64_t function) {
     return {1, opener, functions + mixed(function + 1)};
 }
 
-// Functions whose recursion has come back with other functions on the path. It may seem to have
-// others, too.
+// Functions that were called again with other functions on the path. contains() can be true by
+// mistake.
 class RecursiveFunctions {
   public:
     [[gnu::always_inline]] void add(std::uint64_t function) {
@@ -79,15 +79,16 @@ class RecursiveFunctions {
 
 struct Call {
     Recursion recursion;    // of a new context
-    std::uint32_t context;  // on the path, where the call goes back to; or kNoContext
-    // Not 0: a new context is to be known by it, unless another one is. If `within` is more than
-    // `most`, the call goes to that one.
+    std::uint32_t context;  // the context on the path to which the call goes back; or kNoContext
+    // Not 0: the key under which contexts with the same set are found. A new context takes the key
+    // if it is free. If `within` is more than `most`, the call goes to the context that has the
+    // key.
     std::uint64_t key_by_set;
 };
 constexpr std::uint32_t kNoContext = UINT32_MAX;
 
-// Of a call of `function` in `caller`. `Tree` has contexts by number: entry(), caller() (that it is
-// called in), ends_path() (true of the root and of handlers) and recursion().
+// The context of a call of `function` in `caller`. `Tree` has contexts by number, with entry(),
+// caller() (the caller's number), ends_path() (true for the root and handlers) and recursion().
 template <typename Tree>
 [[gnu::always_inline]] inline Call recursion_of_call(const Tree& tree, std::uint32_t caller,
                                                      std::uint64_t function, std::uint32_t most,
@@ -113,34 +114,35 @@ template <typename Tree>
     return {recursion, kNoContext, is_known ? key_by_set(function, recursion) : 0};
 }
 
-// The nodes of one slot: this, and behind it `count` of them, the root first, all of the same size.
+// The nodes of one slot: this header, followed by `count` nodes of the same size. The root is the
+// first one.
 struct ContextNodes {
     std::uint32_t count;  // published: read and written atomically
     std::uint32_t reserved[15];
 };
 
-// A function that was called, in the context of its caller; or what it has jumped to since, in code
-// that lies elsewhere. A node counts the blocks that begin in its own range of addresses only, so
-// that it can be small. Blocks are counted in its words, from the word whose number
-// kContextWordsOffset has for the block: counters() of them. With 0 the block is counted in
-// no context. Blocks that begin at the same address and are equal have the same word. What else the
-// words hold is the driver's business.
+// A function that was called, in the context of its caller; or code elsewhere that the function has
+// jumped to since. A node counts only the blocks that begin in its own range of addresses, and so
+// stays small. kContextWordsOffset has the number of the first word of each block. The block's
+// counters() begin there. 0: the block is counted in no context. Equal blocks at the same address
+// have the same word. The driver uses the other words for itself.
 struct ContextNode {
     enum Kind : std::uint16_t {
         kRoot,     // outside of all calls
-        kCall,     // of the function at `entry`, at `site`
-        kHandler,  // of a signal, which has interrupted the instruction at `site`
+        kCall,     // a call at `site` of the function at `entry`
+        kHandler,  // of a signal that has interrupted the instruction at `site`
         kJump,     // `frame` has gone on here
     };
     std::uint64_t entry;   // pc
-    std::uint64_t site;    // pc; 0 of kRoot and kJump
-    std::uint64_t range;   // begins here, and has kCodeRange bytes
-    std::uint32_t number;  // of this node; that of the root is 0
+    std::uint64_t site;    // pc; 0 for kRoot and kJump
+    std::uint64_t range;   // the first address of the kCodeRange bytes
+    std::uint32_t number;  // of this node; the root has 0
     std::uint32_t parent;  // the node that called; itself for the root
-    std::uint32_t frame;   // itself but for kJump: the node of the call that is not over yet
+    std::uint32_t
+        frame;  // the node of the call that has not returned yet: itself, except for kJump
     Kind kind;
-    std::uint16_t beyond;  // not 0: stands for contexts for which there was no room
-    Recursion recursion;   // of `frame`'s function, but for kJump
+    std::uint16_t beyond;  // not 0: stands for all contexts that had no room
+    Recursion recursion;   // of the function of `frame`; unused for kJump
 };
 inline constexpr std::uint64_t kCodeRange = 256;  // a power of two
 inline constexpr std::uint32_t kFirstContextWord = sizeof(ContextNode) / sizeof(std::uint64_t);

@@ -10,8 +10,8 @@
 
 namespace assay::trace {
 
-// Sleeps while `word` is `expected`, until woken, interrupted, or `timeout` (nullptr: never) has
-// passed. The caller looks at its condition again whatever the reason.
+// Sleeps while `word` is `expected`. A wake, a signal or the end of `timeout` (nullptr: no limit)
+// ends the sleep. The caller must check its condition again in each case.
 inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
                        const timespec* timeout) {
     syscall(SYS_futex, &word, FUTEX_WAIT, expected, timeout, nullptr, 0);

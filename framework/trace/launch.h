@@ -1,6 +1,6 @@
-// What a driver is told when it is started, and how it announces new images. It is started with an
-// environment variable, which the program does not see, so that the arguments of the driver's
-// process are exactly the program's.
+// How `assay run` starts a driver, and how a driver announces new images. The driver gets its
+// settings by an environment variable, which it hides from the program. The arguments of its
+// process are thus exactly those of the program.
 #pragma once
 
 #include <fcntl.h>
@@ -23,10 +23,10 @@
 
 namespace assay::trace {
 
-// The processor that a program is shown: the real one, or what an x86-64 level promises (psABI,
-// section 3.1.1, "Micro-architecture levels") and nothing beyond it.
+// The processor that a program sees: the real one, or an x86-64 level (psABI, section 3.1.1,
+// "Micro-architecture levels") without further features.
 
-// In order: each has all features of those before it.
+// In order: each level has all features of the levels before it.
 enum class CpuLevel : std::uint32_t { kHost = 0, kV2 = 2, kV3 = 3, kV4 = 4 };
 
 struct CpuLevelName {
@@ -48,16 +48,17 @@ inline constexpr std::string_view kLaunchVariable = "ASSAY_DRIVER=";
 struct Launch {
     int segment_fd = -1;            // the trace segment
     int program_fd = -1;            // the ELF file to load, opened for reading
-    int lifeline_fd = -1;           // held until the image's end
-    int channel_fd = -1;            // where new images are announced; -1: children are not followed
+    int lifeline_fd = -1;           // open until the image ends
+    int channel_fd = -1;            // announces new images; -1: children are not followed
     std::uint64_t signal_mask = 0;  // of the program's first thread
-    // The program shall see that addresses are not randomised: not only assay has asked for that.
+    // The program sees that addresses are not randomised, because not only assay has asked for
+    // this.
     bool fixed_addresses = false;
-    unsigned restarts = 0;  // how often the driver has executed itself to be mapped elsewhere
+    unsigned restarts = 0;  // how often the driver has executed itself to get other addresses
     std::string name;       // of the executed file, as execve(2) was given it
 };
 
-// The variable, name and value.
+// The variable as NAME=VALUE.
 inline std::string to_variable(const Launch& launch) {
     return std::string(kLaunchVariable) + std::to_string(launch.segment_fd) + "," +
            std::to_string(launch.program_fd) + "," + std::to_string(launch.lifeline_fd) + "," +
@@ -84,8 +85,8 @@ inline std::optional<Launch> launch_from(const char* variable) {
     return launch;
 }
 
-// Variables that are for the program's dynamic linker and C library, and not for the driver's,
-// travel under another name.
+// The driver renames these variables for its own start, because only the program's dynamic linker
+// and C library may read them.
 inline constexpr std::string_view kHiddenPrefix = "ASSAY_HIDDEN_";
 
 inline bool concerns_libc(std::string_view variable) {
@@ -93,8 +94,8 @@ inline bool concerns_libc(std::string_view variable) {
            variable.starts_with("MALLOC_");
 }
 
-// The environment of a driver's process: what it is told comes first, since the program may have a
-// variable of that name, too. With the text that it refers to beside `environment`.
+// The environment of a driver's process. The launch variable comes first, because the program may
+// have a variable of the same name. `texts` owns the texts of the variables that were changed.
 struct DriverEnvironment {
     std::vector<char*> pointers;
     std::deque<std::string> texts;
@@ -118,7 +119,7 @@ inline DriverEnvironment driver_environment(const std::vector<char*>& environmen
     return made;
 }
 
-// In the driver's process: what it was told, and the environment that the program shall see.
+// In the driver's process: its settings, and the environment for the program.
 struct ProgramEnvironment {
     std::optional<Launch> launch;
     std::vector<char*> pointers;
@@ -137,21 +138,21 @@ inline ProgramEnvironment program_environment(char** environment) {
 
 // How a new process image of the profiled program gets a collector.
 //
-// The driver of the image makes a trace segment (segment_layout.h) and a pipe, the image's
-// lifeline, and announces both with one message over a SOCK_SEQPACKET socket that `assay run` has
-// made and every driver inherits. Nobody answers. The driver keeps the pipe's writing end, marked
-// close-on-exec: the kernel closes it when the process ends, however it does, and when an execve(2)
-// succeeds, and the collector sees the pipe's end.
+// The image's driver makes a trace segment (segment_layout.h) and a pipe, the lifeline. It
+// announces both with one message over a SOCK_SEQPACKET socket, which `assay run` has made and
+// every driver inherits. The driver expects no answer. It keeps the pipe's writing end, marked
+// close-on-exec. The kernel closes this end when the process ends in any way, or when an execve(2)
+// succeeds. The collector then sees the end of the pipe.
 
 struct Announcement {
     static constexpr std::uint32_t kVersion = 1;
     std::uint32_t version = kVersion;
 };
 
-// What travels with it, by SCM_RIGHTS.
+// The descriptors of the message, sent by SCM_RIGHTS.
 enum AnnouncedDescriptor { kAnnouncedSegment, kAnnouncedLifeline, kAnnouncedDescriptors };
 
-// Waits while the channel is full. False if there is nobody any more who receives.
+// Waits while the channel is full. False if no process receives any more.
 inline bool announce(int channel, const int (&descriptors)[kAnnouncedDescriptors]) {
     Announcement announcement;
     iovec content{&announcement, sizeof announcement};
@@ -168,7 +169,7 @@ inline bool announce(int channel, const int (&descriptors)[kAnnouncedDescriptors
     std::memcpy(CMSG_DATA(header), descriptors, sizeof descriptors);
     for (;;) {
         if (sendmsg(channel, &message, MSG_NOSIGNAL) >= 0) return true;
-        // Too many descriptors of this user are on their way (unix(7)).
+        // Too many descriptors of this user are in transit (unix(7)).
         constexpr timespec kPause{0, 1'000'000};
         if (errno == ETOOMANYREFS)
             nanosleep(&kPause, nullptr);
@@ -177,13 +178,12 @@ inline bool announce(int channel, const int (&descriptors)[kAnnouncedDescriptors
     }
 }
 
-// Descriptors that a driver holds while the program runs: high ones, where a program neither looks
-// for the lowest free number nor places its own.
+// A driver gives its descriptors high numbers, so that they do not meet those of the program.
 
-// Gives the descriptor a high number, and closes it on exec. It keeps the old one if there is no
-// other.
+// Returns the new number, or the old one if no high number is free. Marks the descriptor
+// close-on-exec.
 inline int move_high(int descriptor) {
-    // fork(2) copies the descriptor table up to the highest open one.
+    // A low limit, because fork(2) copies the descriptor table up to the highest open descriptor.
     constexpr rlim_t kHighest = 1024;
     constexpr rlim_t kRoom = 8;
     rlimit limit{};

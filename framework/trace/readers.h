@@ -1,7 +1,7 @@
-// How far each of several collectors has read a segment that a replay fills for all of them.
+// The progress of several collectors that read one segment, which a replay fills for all of them.
 //
-// The driver of a program has one collector, which gives buffers back in ThreadSlot::consumed.
-// Readers of a replay share the buffers, and each says here which ones it needs no more.
+// The driver of a program has one collector, which gives buffers back by ThreadSlot::consumed. The
+// readers of a replay share the buffers. Each reader says here which buffers it has finished.
 #pragma once
 
 #include "framework/trace/futex.h"
@@ -13,13 +13,14 @@
 
 namespace assay::trace {
 
-// Zeroed memory that the processes share.
+// Lies in zeroed memory that the processes share.
 struct Readers {
     static constexpr std::uint32_t kMost = 64;
 
     // --- For the driver.
 
-    // Buffers of the slot that all readers have given back. Those that are gone want none.
+    // The number of the slot's buffers that all readers have given back. Readers that are gone do
+    // not count.
     std::uint32_t consumed_by_all(std::uint32_t slot, std::uint32_t produced) const {
         std::uint32_t most_left = 0;
         for (std::uint32_t reader = 0; reader < count; ++reader)
@@ -28,14 +29,15 @@ struct Readers {
                     most_left, produced - consumed[slot][reader].load(std::memory_order_seq_cst));
         return produced - most_left;
     }
-    // Returns when a reader has given something back, or is gone, since `changes` was what it is.
+    // Waits until `changes` differs from `changes_seen`: a reader has given something back, or is
+    // gone.
     void wait(std::uint32_t changes_seen) {
         writer_waits.store(1, std::memory_order_seq_cst);
         futex_wait(changes, changes_seen, nullptr);
         writer_waits.store(0, std::memory_order_relaxed);
     }
 
-    // --- For a reader, and for who sees that it has ended.
+    // --- For a reader, and for the process that sees the end of a reader.
 
     void give_back(std::uint32_t reader, std::uint32_t slot, std::uint32_t buffers) {
         consumed[slot][reader].store(buffers, std::memory_order_seq_cst);
@@ -50,12 +52,12 @@ struct Readers {
     std::atomic<std::uint32_t> changes;  // a futex
     std::atomic<std::uint32_t> writer_waits;
     std::atomic<bool> gone[kMost];
-    // By slot, how many buffers have been given back.
+    // The number of buffers given back, by slot.
     std::atomic<std::uint32_t> consumed[kMaxThreads][kMost];
 
   private:
-    // The writer announces that it waits before it looks at what it waits for again, and this is
-    // changed before that is looked at.
+    // No wake is lost: the writer sets `writer_waits` before it looks at `changes`, and a reader
+    // changes `changes` before it looks at `writer_waits`.
     void tell() {
         changes.fetch_add(1, std::memory_order_seq_cst);
         if (writer_waits.load(std::memory_order_seq_cst)) futex_wake(changes);

@@ -1,14 +1,14 @@
-// The shared memory between a driver and the collector: one sparse memory file per profiled
-// process, laid out at fixed offsets, so that neither side ever sends a pointer.
+// The memory that a driver and the collector share: one sparse memory file for each profiled
+// process. All offsets are fixed, so that neither side ever sends a pointer.
 //
 //   control | value lists | event log | block table | instruction table | site table |
 //   words of blocks | thread slot 0, 1, ... | nodes of slot 0, 1, ... | allocation log
 //
-// The driver appends to the tables and publishes a new length with release order; whatever a
-// record or a counter refers to has been published before it. The tables are the arrays that
-// profilers see (include/assay/trace_types.h), read in place. Everything here survives the
-// driver's death at any instruction: counters are incremented in the file itself, and each
-// thread's write position stands in its slot.
+// The driver appends to the tables, and publishes a new length with release order before a record
+// or a counter refers to a new element. The tables are the arrays that profilers see
+// (include/assay/trace_types.h); profilers read them in place. The content survives the driver's
+// death at any instruction: translated code increments counters in the file itself, and each slot
+// has its thread's write position.
 #pragma once
 
 #include "assay/trace_types.h"
@@ -27,7 +27,7 @@ namespace assay::trace {
 inline constexpr std::uint64_t kMagic = 0x3130'7961'7373'61ULL;  // "assay01"
 inline constexpr std::uint32_t kLayoutVersion = 1;
 
-// What to capture: a bit set. captures.h has a row for each.
+// Bits of the captures. captures.h has a row for each.
 enum Capture : std::uint32_t {
     kCaptureBlockCounts = 1,
     kCaptureReferences = 2,
@@ -41,7 +41,7 @@ enum Capture : std::uint32_t {
     kCaptureContexts = 0x800,  // with block counts: also by calling context, see ContextNode
     kCaptureSystemCalls = 0x1000,
     kCaptureSystemCallTimes = 0x2000,  // with system calls
-    kCaptureBlocks = 0x4000,           // each execution of one: TRACE_SITE_BLOCK
+    kCaptureBlocks = 0x4000,           // each execution of a block: TRACE_SITE_BLOCK
     kCaptureMappings = 0x8000,         // TRACE_MARKER_PAGES_*
     kCaptureIntervals = 0x10000,       // of Spec::interval instructions, with block counts
 };
@@ -56,19 +56,19 @@ inline constexpr std::uint32_t kMaxHistoryBits = 8;
 inline constexpr std::uint32_t kMaxCounterBits = 14;  // history and address together
 inline constexpr std::uint32_t kMaxTargetBits = 9;
 
-// Which references or fetches are left out. With 0 sets and no kind: none.
+// The references or fetches that the driver leaves out: nothing if `sets` and `kind` are 0.
 struct Filter {
     enum Kind : std::uint32_t {
-        kRecentLines,  // those to the most recent line of a set: trace_capture_references
-        kFirstWrites,  // the same, but not the first write to that line
-        kFootprints,   // the same, and what they touch is told: with lines of 64 bytes
-        kRuns          // those that continue a run: see Run
+        kRecentLines,  // references to the most recent line of a set: trace_capture_references
+        kFirstWrites,  // the same, except the first write to that line
+        kFootprints,   // the same, with footprints: lines of 64 bytes
+        kRuns          // references that continue a run: see Run
     };
 
     std::uint32_t line_bytes;
     std::uint32_t sets;
     Kind kind;
-    // Not 0: those that hit a cache of each thread with such lines and sets, and so many ways.
+    // Not 0: leaves out hits of a cache of each thread with such lines, sets and ways.
     std::uint32_t ways;
 
     bool first_writes() const { return kind == kFirstWrites; }
@@ -77,42 +77,43 @@ struct Filter {
     friend bool operator==(const Filter&, const Filter&) = default;
 };
 
-// When to capture. Zeros: always.
+// When to capture. All zeros: always.
 inline constexpr std::uint32_t kMostNames = 1024;
 struct Regions {
-    std::uint32_t off_at_start;  // until a marker of assay/client.h
-    std::uint32_t points;        // not 0: only so many SimulationPoints, of the first thread
-    // Of the first thread's instructions, counted from 1: 0 is no boundary.
+    std::uint32_t off_at_start;  // not 0: off until a marker of assay/client.h
+    std::uint32_t points;        // not 0: captures only so many SimulationPoints, in thread 0
+    // Instructions of the first thread, counted from 1; 0: no boundary.
     std::uint64_t from_instruction, to_instruction;
-    // Of each thread's instructions, bursts of so many out of every so many; 0 and 0: all. Not with
-    // the boundaries above, and instead of Spec::interval: so many instructions are an interval.
-    // Before a burst, or such a point, so many are captured to fill caches only.
+    // In instructions of each thread: `sample_burst` of every `sample_period` are captured, or all
+    // if both are 0. Bursts exclude the boundaries above, and `sample_interval` replaces
+    // Spec::interval. Before a burst or a point, `sample_warm_up` instructions are captured only to
+    // fill caches.
     std::uint64_t sample_burst, sample_period, sample_interval, sample_warm_up;
-    // In a replay of one of the points: how many instructions of the program it stands for; 0: for
-    // itself.
+    // In a replay of one point: the instructions that the point stands for; 0: only its own.
     std::uint64_t stands_for;
-    std::uint32_t recorded;      // not 0: the bursts are those of a recording, see EndOf
+    std::uint32_t recorded;      // not 0: a recording determines the bursts, see EndOf
     char functions[kMostNames];  // patterns, separated by newlines; "": everywhere
 };
 
-// Whether there are bursts, anywhere or where they were asked for.
+// True if the run is sampled in bursts, everywhere or in parts.
 inline constexpr bool has_bursts(const Regions& regions) {
     return regions.sample_period != 0 || regions.points != 0;
 }
 
-// An interval that stands for others: how many instructions the thread has executed before it, and
-// at its end. They stand at kPointsOffset, one behind the other.
+// An interval that stands for others: the instructions that the thread has executed before it, and
+// at its end. An array of these stands at kPointsOffset.
 struct SimulationPoint {
     std::uint64_t begin, end;
 };
 inline constexpr std::uint32_t kMostPoints = 2048;
-// It is in the warm-up that a point's begin is found to the basic block: up to there, instructions
-// are counted unit by unit, which may be too late by as many as a unit has.
+// The driver finds the begin of a point to the basic block only during the warm-up. Until then it
+// counts instructions unit by unit, and can be late by the length of a unit.
 inline constexpr std::uint64_t kShortestWarmUp = 1000;
 
-// What ends with a record of a TRACE_SITE_BURST: its `aux`. Recordings tell also where what lies
-// between two bursts or points ends; and before a burst or its warm-up ends, that the thread goes
-// on at the address `value`, so that what its last branch did is known.
+// The part that a record of kind TRACE_SITE_BURST ends: its `aux`. Recordings have two further
+// kinds. kRestEnds ends the part between two bursts or points. kGoesOnAt comes before the end of a
+// burst or warm-up: the thread goes on at the address `value`, which shows the direction of its
+// last branch.
 enum EndOf : std::uint32_t { kBurstEnds, kThreadEnds, kWarmUpEnds, kRestEnds, kGoesOnAt };
 
 struct Spec {
@@ -122,51 +123,50 @@ struct Spec {
     std::uint64_t interval;  // instructions; 0: none
     std::uint64_t warm_up;   // instructions, with sampling; see trace_capture_warm_up
     CpuLevel cpu_level;      // what CPUID says
-    std::uint32_t stress;    // not 0: for tests of the driver, rare things happen often
+    std::uint32_t stress;    // not 0: rare events happen often, for tests of the driver
     Regions regions;
     std::uint32_t branches;  // TRACE_*_BRANCHES, TRACE_CALLS, TRACE_RETURNS
     PredictorShape predictor;
-    std::uint32_t code_line;  // bytes: with kCaptureCode, at the ends of such lines fetches are cut
-    std::uint32_t random_addresses;  // not 0: the kernel chooses them
-    // With the allocation log: records have an object, and a calling context only if that is wanted
-    // by itself. Besides those that are known, functions that allocate memory, as --alloc-functions
-    // has them.
+    std::uint32_t code_line;         // bytes: kCaptureCode cuts fetches at the ends of such lines
+    std::uint32_t random_addresses;  // not 0: the kernel chooses the program's addresses
+    // Not kNoObjects: there is an allocation log, and records have an object. Records have a
+    // calling context only with kObjectsAndContexts.
     enum Objects : std::uint32_t { kNoObjects, kObjectsOnly, kObjectsAndContexts };
     std::uint32_t objects;
-    std::uint32_t threads;  // not 0: the first kOwnSlots have slots of their own, and names
-    // Calls of a function within one another that have contexts of their own: at least 1.
+    std::uint32_t threads;  // not 0: the first kOwnSlots threads have slots of their own, and names
+    // At least 1: the nested calls of a function that have contexts of their own.
     std::uint32_t recursion;
-    // Not 0: one thread of a process runs at a time, for so many instructions (--schedule=fair),
-    // and the order of the buffers of all threads is that of the program.
+    // Not 0: one thread of a process runs at a time, for so many instructions (--schedule=fair).
+    // The buffers of all threads then have the order of the program.
     std::uint32_t slice;
     char allocation_functions[kMostNames];
-    char hidden_features[kMostNames];  // for tests of the driver: --hide, as it was given
+    char hidden_features[kMostNames];  // the value of --hide, for tests of the driver
 };
 
-// Lines of the cache of a Filter.
+// Limits of the cache of a Filter.
 inline constexpr std::uint32_t kMostFirstLevelLines = 4096, kMostFirstLevelWays = 64;
 
-// What the driver is doing; written by the driver only.
+// The state of the driver, which alone writes it.
 enum class DriverState : std::uint32_t {
     kStarting = 0,
     kRunning = 1,
-    kFinished = 2,   // the program ended in an orderly way: exit, or a signal that it died of
-    kRefused = 3,    // the driver cannot run the program further; the event log says why
-    kReplaced = 4,   // the process is about to become another image, with a segment of its own
-    kCancelled = 5,  // announced for an execve(2) that has failed: nothing will ever run
+    kFinished = 2,   // the program ended by an exit or a signal
+    kRefused = 3,    // the driver cannot run the program further; the event log has the reason
+    kReplaced = 4,   // the process becomes another image, which has its own segment
+    kCancelled = 5,  // an execve(2) failed after its announcement: this image never runs
 };
 
 struct Control {
     std::uint64_t magic;
     std::uint32_t layout_version;
     std::int32_t pid;     // of the profiled process
-    std::int32_t parent;  // likewise, of the process that had started it; 0: it is asked for
+    std::int32_t parent;  // the process that started it; 0: the collector asks the system
     Spec spec;            // written by the collector before the driver starts
     std::atomic<DriverState> state;
-    // Incremented, and woken as a futex, whenever the collector has something to do.
+    // A futex. The driver increments it when the collector has something to do.
     std::atomic<std::uint32_t> doorbell;
-    // Collectors that sleep on the doorbell: without any the driver skips the wake. There is one,
-    // or, of a replay, each of its readers.
+    // The number of collectors that sleep on the doorbell. At 0 the driver skips the wake. Only a
+    // replay has several collectors.
     std::atomic<std::uint32_t> collector_sleeps;
     std::atomic<std::uint32_t> thread_count;  // slots in use
     // Published lengths: bytes of the event log, elements of the tables.
@@ -174,11 +174,11 @@ struct Control {
     std::atomic<std::uint32_t> block_count;
     std::atomic<std::uint32_t> instr_count;
     std::atomic<std::uint32_t> site_count;
-    // Which image of its process this is, from 1: written before the driver starts.
+    // The number of this image in its process, from 1. Written before the driver starts.
     std::uint32_t image;
-    std::atomic<std::uint32_t> run_count;  // of each slot's runs
+    std::atomic<std::uint32_t> run_count;  // runs in use, the same number in each slot
     std::atomic<std::uint64_t> allocation_count;
-    std::uint64_t inherited_allocations;           // so many of those are of before a fork
+    std::uint64_t inherited_allocations;           // the number of entries from before a fork
     std::atomic<std::uint64_t> completed_buffers;  // of all slots, see ThreadSlot::place_in_order
 };
 static_assert(sizeof(Control) <= 4096);
@@ -186,17 +186,17 @@ static_assert(sizeof(Control) <= 4096);
 // --- Event log: rare events, in order. Each is an EventHeader and its body, padded to 8 bytes.
 
 enum class EventType : std::uint32_t {
-    kMapped = 1,       // MappedEvent, then the path without a final zero byte
-    kPartial = 2,      // PartialEvent
-    kMessage = 3,      // text for the user
-    kRefused = 4,      // text: why the driver stops; its exit status is 125
-    kUnmapped = 5,     // UnmappedEvent
-    kCommand = 6,      // the name of the executed file, then the arguments; a zero byte behind each
-    kLeaves = 7,       // text: what the process runs natively from now on; "": that has failed
-    kMarker = 8,       // MarkerEvent, then the text
-    kProblem = 9,      // text for the user, however quiet assay is to be
-    kMappedFile = 10,  // the path of a file that is mapped, numbered from 0: MemoryUse::kFile
-    kThreadName = 11,  // ThreadNameEvent, then the name, once the thread has it for good
+    kMapped = 1,    // MappedEvent, then the path without a final zero byte
+    kPartial = 2,   // PartialEvent
+    kMessage = 3,   // text for the user
+    kRefused = 4,   // text: the reason why the driver stops; its exit status is 125
+    kUnmapped = 5,  // UnmappedEvent
+    kCommand = 6,   // the name of the executed file, then the arguments; each ends in a zero byte
+    kLeaves = 7,    // text: the program that the process now runs natively; "": this has failed
+    kMarker = 8,    // MarkerEvent, then the text
+    kProblem = 9,   // text for the user, shown also with --quiet
+    kMappedFile = 10,  // the path of a mapped file; files have numbers from 0: MemoryUse::kFile
+    kThreadName = 11,  // ThreadNameEvent, then the name; written when the name is final
 };
 
 struct EventHeader {
@@ -211,12 +211,12 @@ struct MappedEvent {
     std::uint32_t reserved;
 };
 
-// What the program says by a marker of assay/client.h, but for the collecting itself. The text is
-// that of its string arguments, a zero byte behind each.
+// A marker of assay/client.h, except those that switch collecting. The text holds the string
+// arguments, each with a zero byte at its end.
 struct MarkerEvent {
     std::uint64_t operation;  // ASSAY_* of client.h
     std::uint64_t arguments[5];
-    // When: before that record of that buffer of the slot.
+    // The time: before this record of this buffer of the slot.
     std::uint32_t thread, slot, buffer, record;
 };
 
@@ -229,68 +229,68 @@ struct UnmappedEvent {
     std::uint64_t start, end;
 };
 
-// Executions of a block ended early, by faults: only `executed` of its instructions ran (the
-// faulting one included, as hardware and Cachegrind count it), although the block's counter says
-// (counted = 1) that all did, or (counted = 0) that none did. With contexts, the counter in the
-// node says that all did, except where counted = 0 and executed = 0. There is one event for all
-// executions of one kind: the driver goes on counting in it.
+// Executions of a block that a fault ended early. Only `executed` of the block's instructions ran.
+// This number includes the faulting one, as hardware and Cachegrind count. The block's counter
+// includes these executions if `counted` is 1. The counter in the node includes them unless both
+// `counted` and `executed` are 0. There is one event for all executions of one kind: the driver
+// increments `times`.
 struct PartialEvent {
     std::uint32_t block;
     std::uint32_t executed;
     std::uint32_t counted;
     std::uint32_t slot;  // of the thread
     std::uint64_t times;
-    std::uint32_t node;  // ContextNode::number with contexts, else 0
+    std::uint32_t node;  // ContextNode::number with contexts, otherwise 0
     std::uint32_t reserved;
 
-    // `node` if the log has no room left to tell the nodes of the slot apart.
+    // The value of `node` if the log has no room left for an event of each node.
     static constexpr std::uint32_t kAnyNode = UINT32_MAX;
 };
 
 // --- A thread's slot: header page, block counters, ring of trace buffers.
 
 inline constexpr std::uint32_t kBufferBytes = 512 * 1024;
-inline constexpr std::uint32_t kBufferCount = 8;  // at most, of one ring; a power of two
+inline constexpr std::uint32_t kBufferCount = 8;  // the most that a ring has; a power of two
 inline constexpr std::uint32_t kRecordsPerBuffer = kBufferBytes / sizeof(trace_record_t);
 
-// Threads that do not run at the same time may use one slot after the other. A thread that ends
-// completes its last buffer early, so that no buffer has records of two.
+// Threads that do not run at the same time may use the same slot. A thread that ends completes its
+// last buffer early, so that each buffer has the records of one thread.
 //
-// With Filter::kFootprints each set of the data filter has an entry, as far from the next as the
-// filter's are: the bytes of its most recent line that references have touched which were not
-// recorded, a bit for each. A buffer that is completed takes them with it.
-inline constexpr std::uint32_t kMostSets = 64;  // of 4096 bytes in lines of 64
+// With Filter::kFootprints each set of the data filter has a word with a bit for each byte of its
+// most recent line: the bytes that unrecorded references have touched. A completed buffer keeps a
+// copy of these words.
+inline constexpr std::uint32_t kMostSets = 64;  // 4096 bytes in lines of 64
 struct ThreadSlot {
-    // Buffers completed by the driver and given back by the collector, both ever increasing;
-    // buffer n lives at index n % buffer_count. The driver owns buffers `produced` up to
-    // `consumed + buffer_count - 1`.
+    // The driver counts the buffers that it has completed, and the collector those that it has
+    // given back. Both numbers only grow. Buffer n has index n % buffer_count. The driver owns the
+    // buffers `produced` to `consumed + buffer_count - 1`.
     std::atomic<std::uint32_t> produced;
-    std::atomic<std::uint32_t> consumed;        // futex that a driver with a full ring waits on
-    std::atomic<std::uint32_t> producer_waits;  // 1 while it does
-    // Of the ring: a power of two, at most kBufferCount. Written before the slot is published by
-    // Control::thread_count, and never again.
+    std::atomic<std::uint32_t> consumed;        // a futex; a driver with a full ring waits on it
+    std::atomic<std::uint32_t> producer_waits;  // 1 while the driver waits
+    // A power of two, at most kBufferCount. Written before Control::thread_count publishes the
+    // slot, and never changed.
     std::uint32_t buffer_count;
-    // The number of the thread that uses the slot: 0 for the first of the process, then in the
-    // order of creation.
+    // The number of the thread that uses the slot. The first thread has 0, and later ones follow in
+    // the order of creation.
     std::atomic<std::uint32_t> thread;
     std::uint32_t reserved;
-    // The driver's write position in buffer `produced`, as an address in the driver, and the
-    // address at which that buffer starts: their difference is how many bytes are valid. Both
-    // lag at most by the basic block being executed.
+    // The driver's write position in buffer `produced`, and the begin of this buffer. Both are
+    // addresses in the driver, and their difference is the number of valid bytes. Both lag by at
+    // most the basic block that is being executed.
     std::atomic<std::uint64_t> cursor;
     std::atomic<std::uint64_t> buffer_start;
-    // Records valid in each completed buffer: kRecordsPerBuffer, or fewer if completed early.
+    // Records of each completed buffer: kRecordsPerBuffer, or fewer if completed early.
     std::atomic<std::uint32_t> filled[kBufferCount];
-    // The thread whose records each completed buffer has; written before `filled` is.
+    // The thread that has written each completed buffer. Stored before `filled`.
     std::atomic<std::uint32_t> owner[kBufferCount];
-    // With Spec::objects: the length of the allocation log when each was completed.
+    // With Spec::objects: the length of the allocation log when each buffer was completed.
     std::atomic<std::uint64_t> allocations_at_end[kBufferCount];
-    // Likewise: instructions that the process had executed, as far as the thread knew; and when it
-    // was in the driver last because of memory, or ended.
+    // With Spec::objects: the number of instructions that the process had executed, as far as the
+    // thread knew. `time_at_end`: when each buffer was completed. `time`: when the thread last was
+    // in the driver because of memory, or ended.
     std::atomic<std::uint64_t> time_at_end[kBufferCount];
     std::atomic<std::uint64_t> time;
-    // With sampling: what the thread has executed since its begin, captured or not, as of when it
-    // was in the driver last.
+    // With sampling: all instructions of the thread until it last was in the driver.
     std::atomic<std::uint64_t> executed;
     // With Spec::slice or kCaptureMappings: how many buffers of all slots were completed before.
     std::atomic<std::uint64_t> place_in_order[kBufferCount];
@@ -301,21 +301,20 @@ struct ThreadSlot {
     std::uint64_t touched_at_end[kBufferCount][kMostSets];
 };
 
-// With Filter::kRuns, where a data operand is in the thread that uses the slot: see
-// trace_capture_runs. All sites of the operand have the same one. Zeros before the first reference.
+// With Filter::kRuns: the present run of a data operand in the thread that uses the slot
+// (trace_capture_runs). All sites of the operand share it. All zeros before the first reference.
 struct Run {
     std::uint64_t expected;  // address of the next reference, if it continues the run
-    std::uint32_t left_out;  // references since the operand's last record: less than 2^31
+    std::uint32_t left_out;  // references since the operand's last record: below 2^31
     std::uint32_t site;      // of that record
     std::uint64_t stride;    // of the run
     std::uint64_t reserved;
 };
 static_assert(sizeof(Run) == 32);
-// In the higher half of Run::expected, where no address of the program is: no reference is left
-// out any more.
+// In the higher half of Run::expected, where no address of the program is: leaves out no more.
 inline constexpr std::uint32_t kNoneExpected = 0x7fffffff;
 
-// The last of the references that were left out, for whom no other record follows.
+// A record of the last reference that was left out, for the end of a run.
 inline trace_record_t last_of(const Run& run) {
     return {run.expected - run.stride, run.site, run.left_out - 1};
 }
@@ -326,13 +325,13 @@ inline constexpr std::uint64_t kMiB = std::uint64_t{1024} * 1024;
 inline constexpr std::uint32_t kMaxBlocks = 16 * 1024 * 1024;
 inline constexpr std::uint32_t kMaxInstrs = 64 * 1024 * 1024;
 inline constexpr std::uint32_t kMaxSites = 64 * 1024 * 1024;
-inline constexpr std::uint32_t kMaxThreads = 4096;  // slots: threads at the same time
-// With Spec::threads so many slots are used once, by the threads of their numbers; the others by
-// any later threads.
+inline constexpr std::uint32_t kMaxThreads = 4096;  // slots: the most threads at the same time
+// With Spec::threads the first kOwnSlots threads have the slots of their numbers. Later threads
+// share the other slots.
 inline constexpr std::uint32_t kOwnSlots = 256;
 
 inline constexpr std::uint64_t kControlOffset = 0;
-inline constexpr std::uint64_t kPointsOffset = 4096;  // behind Control
+inline constexpr std::uint64_t kPointsOffset = 4096;  // after Control
 inline constexpr std::uint64_t kValueListsOffset = 64 * 1024;
 inline constexpr std::uint64_t kEventLogOffset = 1 * kMiB;
 static_assert(kPointsOffset + kMostPoints * sizeof(SimulationPoint) <= kValueListsOffset);
@@ -343,14 +342,13 @@ inline constexpr std::uint64_t kInstrsOffset =
     kBlocksOffset + std::uint64_t{kMaxBlocks} * sizeof(trace_block_t);
 inline constexpr std::uint64_t kSitesOffset =
     kInstrsOffset + std::uint64_t{kMaxInstrs} * sizeof(trace_instr_t);
-// std::uint16_t, by block: which word of a ContextNode counts it, see there.
+// std::uint16_t, by block: the word of a ContextNode that counts the block.
 inline constexpr std::uint64_t kContextWordsOffset =
     kSitesOffset + std::uint64_t{kMaxSites} * sizeof(trace_site_t);
 inline constexpr std::uint64_t kThreadsOffset =
     kContextWordsOffset + std::uint64_t{kMaxBlocks} * sizeof(std::uint16_t);
 
-// Inside a slot.
-// uint64_t, by block index: see counters().
+// Offsets inside a slot. The block counters are uint64_t: counters() for each block.
 inline constexpr std::uint64_t kCountersOffset = (sizeof(ThreadSlot) + 4095) & ~std::uint64_t{4095};
 inline constexpr std::uint64_t kCountersBytes = std::uint64_t{kMaxBlocks} * 8;
 inline constexpr std::uint32_t kMaxRuns = 4 * 1024 * 1024;
@@ -360,9 +358,9 @@ inline constexpr std::uint64_t kRingOffset = kRunsOffset + kRunsBytes;
 inline constexpr std::uint64_t kRingBytes = std::uint64_t{kBufferBytes} * kBufferCount;
 inline constexpr std::uint64_t kThreadStride = kRingOffset + kRingBytes;
 
-// How many counters each block has; its executions are their sum. With kCapturePredictions the
-// second and the third count executions of which the block's branch was mispredicted, and there is
-// room for fewer blocks.
+// The counters of each block. The sum of the counters is the number of executions. With
+// kCapturePredictions the second and the third count executions that mispredicted the block's
+// branch, and there is room for fewer blocks.
 inline constexpr std::uint32_t counters(const Spec& spec) {
     return spec.captures & kCapturePredictions ? 4 : 1;
 }
@@ -370,7 +368,7 @@ inline constexpr std::uint32_t max_blocks(const Spec& spec) {
     return kMaxBlocks / counters(spec);
 }
 
-// How often the thread of a slot has executed a block, where counters follow the slot's header.
+// How often the thread of a slot has executed a block. `slot` must be followed by the counters.
 inline std::uint64_t executions(const ThreadSlot* slot, const Spec& spec, std::uint32_t block) {
     const auto* const counted = reinterpret_cast<const std::uint64_t*>(
         reinterpret_cast<const unsigned char*>(slot) + kCountersOffset);
@@ -383,15 +381,15 @@ inline constexpr std::uint64_t thread_offset(std::uint32_t thread) {
     return kThreadsOffset + thread * kThreadStride;
 }
 
-// --- With kCaptureContexts, behind all slots: the ContextNodes of each.
+// --- With kCaptureContexts: the ContextNodes of each slot, after all slots.
 
-// Of a node: with those of its header, which have no other use. A block has 20 bytes on average.
+// The words of a node, with those of its header. The number assumes blocks of 20 bytes on average.
 inline constexpr std::uint32_t context_words(const Spec& spec) {
     return counters(spec) == 1 ? 48 : 112;
 }
-// Whether records say in which context they are: `aux` of a reference or a fetch is the number of
-// the node in the record's slot, and before others there is one of kind TRACE_SITE_CONTEXT. That is
-// so if references and fetches are misses, of which there are few. Else calls are captured.
+// True if records tell their context. `aux` of a reference or a fetch is then the number of the
+// node in the record's slot, and other records follow one of kind TRACE_SITE_CONTEXT. Misses tell
+// it, because they are rare. With other records, the driver captures calls instead.
 inline constexpr bool tells_contexts(const Spec& spec) {
     constexpr std::uint32_t kOthers =
         kCaptureValues | kCaptureCalls | kCaptureBranches | kCaptureCode | kCaptureBlocks;

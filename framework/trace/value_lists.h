@@ -1,5 +1,5 @@
-// Which values a driver captures of which instructions (trace_vlist.h), as it stands in the trace
-// segment: a list for each opcode, and for whether the instruction loads and stores.
+// The values that a driver captures of each instruction (trace_vlist.h): a list for each opcode,
+// and for each combination of loads and stores. The lists stand in the trace segment.
 #pragma once
 
 #include "assay/trace_vlist.h"
@@ -29,35 +29,37 @@ inline constexpr unsigned kAccesses = 4;
 inline constexpr unsigned kAccessFlags = TRACE_INSTR_LOAD | TRACE_INSTR_STORE;
 static_assert(kAccessFlags == kAccesses - 1);
 
-// Index in kOpcodeMaps of an opcode's map; their number if there is no such map.
+// Index in kOpcodeMaps, or its size if the opcode's map is unknown.
 inline unsigned map_index(std::uint16_t opcode) {
     const auto* const found = std::find(kOpcodeMaps.begin(), kOpcodeMaps.end(), opcode >> 8);
     return static_cast<unsigned>(found - kOpcodeMaps.begin());
 }
 
-// A trace_value_t in the seven bits and one that a site's `operand` has.
+// A trace_value_t in one byte, for a site's `operand`: seven bits, and kReadBefore for
+// TRACE_BEFORE.
 inline constexpr unsigned kReadBefore = 0x80;
 inline constexpr std::uint8_t value_byte(trace_value_t value) {
     return static_cast<std::uint8_t>((value & 0x7f) | (value & TRACE_BEFORE ? kReadBefore : 0));
 }
 static_assert(TRACE_VECTOR0 + 31 <= 0x7f);
 
-// Of one instruction, for all profilers together. Of wide ones fewer: what captures the values of a
-// unit of translation has to fit its share of the code cache.
+// Limits for one instruction and all profilers together. The code that captures the values of a
+// unit must fit into its part of the code cache, so there can be fewer wide values.
 inline constexpr unsigned kMostValues = 30;
 inline constexpr unsigned kMostWideValues = 14;
 inline constexpr unsigned kMostValueBytes = 64;
-inline constexpr unsigned kValueRecordBytes = 8;  // of a value, in a record
+inline constexpr unsigned kValueRecordBytes = 8;  // the bytes of a value that one record holds
 inline constexpr unsigned kMostValueRecords =
     kMostValues + kMostWideValues * (kMostValueBytes / kValueRecordBytes - 1);
 
 struct ValueList {
-    std::uint8_t selected;             // by some profiler, perhaps without any value
-    std::uint8_t count;                // of values, each of which is there once
+    std::uint8_t
+        selected;  // not 0: some profiler has selected the instruction, perhaps without values
+    std::uint8_t count;                // the number of values, which all differ
     std::uint8_t values[kMostValues];  // value_byte()
-    std::uint32_t wide;  // a bit for each that has TRACE_WIDE, the lowest for the first
+    std::uint32_t wide;  // a bit for each value that has TRACE_WIDE, the lowest for the first
 
-    unsigned index_of(std::uint8_t value) const {  // `count` if it is not there
+    unsigned index_of(std::uint8_t value) const {  // `count` if the list does not have it
         return static_cast<unsigned>(std::find(values, values + count, value) - values);
     }
     bool is_wide(unsigned index) const { return wide >> index & 1; }
@@ -71,8 +73,8 @@ static_assert(sizeof(ValueList) == 36 && kMostValues <= 32);
 struct ValueLists {
     ValueList lists[kOpcodeMaps.size()][kOpcodesOfMap][kAccesses];
 
-    // The list for instructions of this opcode with these TRACE_INSTR_ flags; nullptr if they are
-    // not selected.
+    // The list for instructions with this opcode and these TRACE_INSTR_ flags; nullptr if no
+    // profiler has selected them.
     const ValueList* find(std::uint16_t opcode, unsigned flags) const {
         const unsigned map = map_index(opcode);
         if (map == kOpcodeMaps.size()) return nullptr;

@@ -79,7 +79,7 @@ TEST_CASE("code goes through the filter of the data, and leaves no runs out") {
     trace_vlist_table alone{}, odd{};
     trace_capture_code(&alone, 64);
     CHECK_THROWS_WITH_AS(check(alone.spec),
-                         "code without references to data is captured as fetches only",
+                         "code is captured only with data references: capture fetches instead",
                          assay::Error);
     trace_capture_references(&odd, 64, 0);
     trace_capture_code(&odd, 48);
