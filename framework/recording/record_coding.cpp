@@ -58,11 +58,11 @@ void RecordEncoder::begin_part(std::uint64_t order, std::uint64_t records, std::
 
 void RecordEncoder::add(std::span<const trace_record_t> records,
                         std::span<const trace_site_t> table) {
-    // As if all had been there from the beginning.
+    // Sites that are added later behave as if they had existed from the beginning.
     if (states_.size() < table.size()) states_.resize(table.size() + table.size() / 4);
     predictor_.sites = states_.data();
     predictor_.table = table.data();
-    trace_predictor_t predictor = predictor_;  // in registers
+    trace_predictor_t predictor = predictor_;  // a copy that the compiler keeps in registers
     for (const trace_record_t& record : records) {
         const std::uint32_t predicted_site = trace_predict_site(&predictor);
         const trace_site_state_t& state = states_[record.site];
@@ -146,8 +146,8 @@ std::vector<std::byte> RecordEncoder::take() {
 
 namespace {
 
-// As trace_learn_value() of a reference that is as the favoured predictor says, where no values are
-// recorded, whose predictions depend on where was read and written last.
+// Does what trace_learn_value() does for a reference that the favoured predictor predicts. Only for
+// traces without values, because predictions of values depend on the last accesses to memory.
 std::uint64_t next_address(trace_predictor_t& predictor, std::uint32_t site) {
     trace_site_state_t& state = predictor.sites[site];
     const std::uint64_t stride = trace_guess_stride(&state);
@@ -196,14 +196,14 @@ std::size_t RecordDecoder::next(std::span<trace_record_t> records) {
     return done;
 }
 
-// Of a block that is predicted. False if none is.
+// Decodes a block's record if a block is predicted. Otherwise returns false.
 bool RecordDecoder::next_block(trace_record_t& record) {
     trace_predictor_t& predictor = decoder_.predictor;
     const std::uint32_t next = predictor.sites[predictor.last].next;
     if (decoder_.run == 0 || next == 0 || !chains_.is_block(next - 1)) return false;
     const std::uint32_t successor = *trace_successor(&predictor);
     const std::uint32_t site = (successor != 0 ? successor : next) - 1;
-    // It is a block, too, so that no chain is continued or left.
+    // A block was predicted and a block follows, so no chain changes.
     trace_learn_block(&predictor, site);
     record = {0, site, 0};
     --decoder_.run;
@@ -211,7 +211,7 @@ bool RecordDecoder::next_block(trace_record_t& record) {
     return true;
 }
 
-// Any. False if the chunk is damaged.
+// Decodes any record. False if the chunk is damaged.
 bool RecordDecoder::next_record(trace_record_t& record) {
     const trace_predictor_t& predictor = decoder_.predictor;
     const std::uint32_t last = predictor.last;
@@ -222,8 +222,8 @@ bool RecordDecoder::next_record(trace_record_t& record) {
     return true;
 }
 
-// Of `first` and the sites behind it, until one comes that is of another site, or for which
-// `records` has no room.
+// Decodes references of `first` and the sites after it, until a record of another site comes or
+// `records` is full.
 std::size_t RecordDecoder::next_references(std::uint32_t first, std::span<trace_record_t> records) {
     trace_predictor_t& predictor = decoder_.predictor;
     std::uint64_t run = decoder_.run;
@@ -264,7 +264,7 @@ bool is_reference(const trace_site_t& site) {
            site.kind == TRACE_SITE_MODIFY;
 }
 
-// Whether the site behind in the table is predicted.
+// True if the prediction is the next site of the table.
 bool is_in_order(std::uint32_t site, std::uint32_t next) {
     return next == 0 || next == site + 2;
 }
@@ -272,7 +272,7 @@ bool is_in_order(std::uint32_t site, std::uint32_t next) {
 }  // namespace
 
 SiteChains::SiteChains(std::span<const trace_site_t> table) : table_(table), chains_(table.size()) {
-    unsigned behind = 0;  // references
+    unsigned behind = 0;  // the number of references after site i
     for (std::size_t i = table.size(); i-- > 0;) {
         chains_[i].kind = table[i].kind;
         has_values_ = has_values_ || trace_is_value(&table[i]);

@@ -1,4 +1,5 @@
-// The records of a trace file: how they are encoded, by chains of like sites, and decoded.
+// Encodes and decodes the records of a trace file. Chains of reference sites make the decoder
+// faster.
 #pragma once
 
 #include "assay/trace_file.h"
@@ -17,25 +18,29 @@ class RecordEncoder {
   public:
     RecordEncoder();
 
-    // What follows are records of another part. Its order, events and markers count from those of
-    // the one before in this chunk.
+    // The following records belong to a new part. Its order, events and markers are stored relative
+    // to the part before it in this chunk.
     void begin_part(std::uint64_t order, std::uint64_t records, std::uint64_t events,
                     std::span<const trace_part_marker_t> markers);
-    // `table`: all sites that there are by now.
+    // `table`: all sites that exist by now.
     void add(std::span<const trace_record_t> records, std::span<const trace_site_t> table);
 
     std::uint64_t records() const { return records_; }
     std::size_t bytes() const {
         return runs_.size() + flags_.size() + sites_.size() + values_.size() + aux_.size();
     }
-    // The chunk's content. Begins the next one.
+    // Returns the chunk's content, and begins the next chunk.
     std::vector<std::byte> take();
 
   private:
     using Stream = std::vector<std::uint8_t>;
 
-    enum class Value : std::uint8_t { kAsFavoured, kAsOther, kNeither };  // as predicted
-    // What a value is written as the difference to, if neither.
+    enum class Value : std::uint8_t {
+        kAsFavoured,
+        kAsOther,
+        kNeither
+    };  // which prediction is right
+    // A value that neither prediction gives is written as the difference to one of these.
     struct Near {
         std::uint64_t last, base;
     };
@@ -53,35 +58,35 @@ class RecordEncoder {
     std::uint64_t order_ = 0, events_ = 0, event_ = 0;
 };
 
-// The references that have followed each block's record in the order of the site table, without
-// exception: a chain. Where the next records are as predicted, a block's chain is among them, and
-// nobody has to predict and learn, record by record, which site is the next.
+// Finds references that can be decoded together. The chain of a block is the references that have
+// always followed the block's record in the order of the site table. If the next records are as
+// predicted, they contain the block's chain, and the decoder need not predict and learn each site.
 
 class SiteChains {
   public:
-    // `table`: all sites of an image, which must stay there.
+    // `table`: all sites of an image. It must outlive this.
     explicit SiteChains(std::span<const trace_site_t> table);
-    // As at the beginning of a chunk.
+    // Restores the state at the beginning of a chunk.
     void reset();
 
-    // Whether there are sites of values.
+    // True if there are sites of values.
     bool has_values() const { return has_values_; }
     bool is_block(std::uint32_t site) const { return chains_[site].kind == TRACE_SITE_BLOCK; }
-    // How many references the chain of a block has: of the sites behind its own. 0 while one of
-    // them was followed by another record, and for sites of other kinds.
+    // The length of a block's chain, whose sites follow the block's own. 0 for sites of other
+    // kinds, and while another record follows one of the chain's sites.
     unsigned references(std::uint32_t site) const {
         const Chain chain = chains_[site];
         return chain.departures == 0 ? chain.references : 0;
     }
-    // A site's trace_site_state_t::next changes.
+    // Call this when a site's trace_site_state_t::next changes.
     void change_next(std::uint32_t site, std::uint32_t before, std::uint32_t after);
 
   private:
-    // So small that those of a whole program's hot code stay in the processor's cache.
+    // Small, so that the chains of a large program's hot code stay in the processor's cache.
     struct Chain {
         std::uint8_t kind;  // of the site
         std::uint8_t references;
-        std::uint8_t departures;  // how many are followed by other records
+        std::uint8_t departures;  // how many sites of the chain other records follow
     };
 
     const std::span<const trace_site_t> table_;
@@ -89,28 +94,29 @@ class SiteChains {
     bool has_values_ = false;
 };
 
-// Decodes the records of a chunk as assay/trace_file.h does, in less time: the references of a
-// block that are as predicted are decoded together.
+// Decodes the records of a chunk as assay/trace_file.h does, but faster: it decodes the predicted
+// references of a block together.
 
 class RecordDecoder {
   public:
-    // `table`: all sites of the image, which must stay there. Throws Error if there is no memory.
+    // `table`: all sites of the image. It must outlive this. Throws Error if there is not enough
+    // memory.
     explicit RecordDecoder(std::span<const trace_site_t> table);
     ~RecordDecoder() { trace_decoder_release(&decoder_); }
     RecordDecoder(const RecordDecoder&) = delete;
     RecordDecoder& operator=(const RecordDecoder&) = delete;
 
-    // `content`: of the chunk, decompressed. It must stay while it is decoded. False if it is
+    // `content`: the decompressed chunk. It must live until the chunk is decoded. False if it is
     // damaged.
     bool begin(const trace_chunk_t& chunk, std::span<const std::byte> content);
-    // As trace_next_part().
+    // Returns what trace_next_part() returns.
     int next_part(trace_part_t& part) { return trace_next_part(&decoder_, &part); }
     trace_part_marker_t next_marker() { return trace_next_marker(&decoder_); }
-    // No part follows, before the next chunk.
+    // Skips the rest of the chunk.
     void end_chunk() { decoder_.parts_left = 0; }
-    // Fills `records`. How many there were: less at the end of the chunk, or if it is damaged. The
-    // `value` of a block's record is how many of those behind it are references of the sites behind
-    // its own, one after the other. It may be less than there are.
+    // Fills `records`, and returns their number. It is smaller at the end of the chunk, or if the
+    // chunk is damaged. A block's record has as its `value` how many of the next records are
+    // references of the sites after its own, in order. There may be more such references.
     std::size_t next(std::span<trace_record_t> records);
 
   private:

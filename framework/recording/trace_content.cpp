@@ -21,7 +21,7 @@ struct Records {
     std::uint32_t captures;
     std::string_view what;
 };
-// Fetches and branches are known from blocks, which every trace has.
+// A replay derives fetches and branches from blocks, which every trace has.
 constexpr std::array<Records, 5> kRecords{
     {{"references", TRACE_RECORDED_REFERENCES | TRACE_RECORDED_LINE_OPERATIONS,
       "references to data"},
@@ -30,8 +30,8 @@ constexpr std::array<Records, 5> kRecords{
      {"calls", TRACE_RECORDED_CALLS, "calls"},
      {"system-calls", TRACE_RECORDED_SYSTEM_CALLS, "system calls"}}};
 
-// Of prefetches, clflush and the like, and of others. Their effective addresses are recorded with
-// references.
+// Opcodes of prefetches, clflush and similar instructions, and of some others. Their effective
+// addresses are recorded with references.
 constexpr std::array<std::uint16_t, 4> kLineOperations{
     TRACE_OPCODE(1, 0x0d), TRACE_OPCODE(1, 0x18), TRACE_OPCODE(1, 0x1c), TRACE_OPCODE(1, 0xae)};
 
@@ -39,7 +39,8 @@ struct Part {
     std::string_view word;
     std::uint32_t values;
     std::string_view what;
-    std::uint32_t access;  // of instructions that have it: TRACE_INSTR_*; 0: all
+    std::uint32_t
+        access;  // TRACE_INSTR_*: only instructions with such an access have it; 0: all have it
     std::array<std::uint32_t, 2> list;
 };
 // In the order of the recorded lists.
@@ -77,7 +78,6 @@ constexpr std::uint32_t kAllValues = [] {
                             near.empty() ? "" : fmt::format(" (did you mean {}?)", near)));
 }
 
-// Calls `take` for each word.
 template <typename Take>
 void for_each_word(std::string_view words, char separator, const Take& take) {
     for (;;) {
@@ -134,7 +134,7 @@ void add_word(TraceContent& content, std::string_view word) {
     content.captures |= found->captures;
 }
 
-// What a value of some list is part of; nullptr if of nothing.
+// The part that contains a value of a list; nullptr if no part does.
 const Part* part_of(std::uint8_t value) {
     for (const Part& part : kParts)
         for (const std::uint32_t each : part.list)
@@ -142,7 +142,7 @@ const Part* part_of(std::uint8_t value) {
     return nullptr;
 }
 
-// `word`: what is to be recorded, besides what there is.
+// `word`: the content to record in addition to the present one.
 std::string to_record(const TraceContent& content, std::string_view what, const std::string& word) {
     const bool of_values = word.starts_with(kValues);
     std::string list(kDefault);
@@ -151,7 +151,7 @@ std::string to_record(const TraceContent& content, std::string_view what, const 
     return fmt::format("{}: record the program again with --capture={}", what, list);
 }
 
-// Instructions that do not load have no value that is loaded, which all know.
+// Instructions that do not load have no loaded value. All profilers know this.
 std::string missing_of(const trace::ValueList& wanted, const trace::ValueList& recorded,
                        const TraceContent& content) {
     for (unsigned i = 0; i < wanted.count; ++i) {
@@ -164,8 +164,8 @@ std::string missing_of(const trace::ValueList& wanted, const trace::ValueList& r
                                what == TRACE_LATENCY ? "latencies"
                                : what >= TRACE_ST0   ? "registers by their names"
                                : what == TRACE_DESTINATION
-                                   ? "what destination registers were before"
-                                   : "what source registers are behind an instruction",
+                                   ? "destination registers before an instruction"
+                                   : "source registers after an instruction",
                                kRunIt);
         if (!(content.values & part->values))
             return to_record(content, part->what, fmt::format("{}={}", kValues, part->word));
@@ -208,7 +208,7 @@ std::unique_ptr<trace::ValueLists> recorded_values(const TraceContent& content) 
     return lists;
 }
 
-// Those of memory that is read, addresses and branches are the same before and behind.
+// Loaded values, addresses and branches are the same before and after the instruction.
 std::uint8_t recorded_value(std::uint8_t value) {
     const auto what = static_cast<std::uint8_t>(value & ~trace::kReadBefore);
     switch (what) {

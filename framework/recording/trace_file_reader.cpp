@@ -15,7 +15,7 @@
 namespace assay::recording {
 namespace {
 
-// False if there are not as many bytes.
+// False if the file has fewer bytes.
 bool read_at(int fd, std::uint64_t offset, void* into, std::size_t bytes) {
     auto* at = static_cast<std::byte*>(into);
     while (bytes != 0) {
@@ -31,7 +31,7 @@ bool read_at(int fd, std::uint64_t offset, void* into, std::size_t bytes) {
 
 }  // namespace
 
-// O_NONBLOCK: to open a FIFO does not block.
+// O_NONBLOCK: opening a FIFO must not block.
 TraceFileReader::TraceFileReader(std::string path)
     : path_(std::move(path)), fd_(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     if (fd_ < 0) throw Error(fmt::format("cannot read {}: {}", path_, system_reason(errno)));
@@ -64,7 +64,7 @@ TraceFileReader::~TraceFileReader() {
     close(fd_);
 }
 
-// Where a process could write only a part of its chunk, others may have gone on behind.
+// After a chunk that one process wrote only in part, there may be chunks of other processes.
 void TraceFileReader::look_at_chunks() {
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> known;
     for (std::uint64_t offset = sizeof(trace_file_header_t); offset < bytes_;) {
@@ -88,7 +88,7 @@ void TraceFileReader::look_at_chunks() {
     }
 }
 
-// Images write when they have something to write, which need not be the order in which they began.
+// Images write when they have data, and not in the order in which they began.
 void TraceFileReader::sort_images() {
     const auto place = [&](const RecordedImage& image) -> std::uint32_t {
         trace_image_t begin{};
@@ -97,7 +97,7 @@ void TraceFileReader::sort_images() {
             const std::vector<std::byte> content = read(image.chunks.front());
             std::memcpy(&begin, content.data(), std::min(content.size(), sizeof begin));
         } catch (const Error&) {
-            // who uses the image finds the damage
+            // the use of the image reports the damage
         }
         return begin.place;
     };
@@ -113,7 +113,7 @@ void TraceFileReader::sort_images() {
     for (auto& [at, image] : placed) images_.push_back(std::move(image));
 }
 
-// Behind `offset`, which becomes where it is.
+// Searches after `offset`, and stores the chunk's offset there.
 bool TraceFileReader::find_next_chunk(std::uint64_t& offset) const {
     constexpr std::size_t kPortion = 1 << 20;
     std::vector<char> portion(kPortion);

@@ -1,4 +1,4 @@
-// What is in a trace file (assay/trace_file.h): its images, and where the chunks of each are.
+// Finds the images of a trace file (assay/trace_file.h), and the chunks of each.
 #pragma once
 
 #include "assay/trace_file.h"
@@ -14,7 +14,7 @@ namespace assay::recording {
 
 struct ChunkPlace {
     trace_chunk_t header;
-    std::uint64_t offset;  // in the file, of what follows the header
+    std::uint64_t offset;  // in the file, of the byte after the header
 };
 
 struct RecordedImage {
@@ -24,19 +24,19 @@ struct RecordedImage {
 
 class TraceFileReader {
   public:
-    // Looks at all chunk headers. Throws Error if it is no trace file.
+    // Reads all chunk headers. Throws Error if the file is no trace file.
     explicit TraceFileReader(std::string path);
     ~TraceFileReader();
     TraceFileReader(const TraceFileReader&) = delete;
     TraceFileReader& operator=(const TraceFileReader&) = delete;
 
     const std::string& path() const { return path_; }
-    // In the order in which they began.
+    // In the order in which the images began.
     const std::vector<RecordedImage>& images() const { return images_; }
-    // What is wrong with the file, beginning with its name; "" if nothing is.
+    // A message about damage, which begins with the file's name; "" if there is no damage.
     const std::string& damage() const { return damage_; }
 
-    // The chunk's content. Throws Error if it is damaged. Of several threads at a time.
+    // The chunk's content. Throws Error if it is damaged. Several threads may call it at a time.
     std::vector<std::byte> read(const ChunkPlace& chunk) const;
 
   private:

@@ -18,7 +18,7 @@ namespace assay::recording {
 
 namespace {
 
-// Of 1 to 19. The streams are mostly what could not be predicted: higher levels gain little.
+// From 1 to 19. The streams hold mostly unpredictable values, so that higher levels gain little.
 constexpr int kLevel = 1;
 
 }  // namespace
@@ -76,22 +76,22 @@ void TraceFileWriter::append(const trace_chunk_t& header, std::span<const std::b
 
 namespace {
 
-// A program of one thread makes records at the rate at which three or four threads encode them.
+// A program of one thread makes records as fast as three or four threads encode them.
 constexpr std::size_t kUsefulThreads = 8;
-// That wait for each thread: as many as a chunk has, so that each has a chunk to itself.
+// Waiting records for each thread: those of one chunk, so that each thread has its own chunk.
 constexpr std::size_t kMostWaiting = std::size_t{1} << 21;
 
 }  // namespace
 
 class ChunkWriter::Chunk {
   public:
-    bool queued = false;  // in waiting_, or a thread works on it
+    bool queued = false;  // in waiting_, or in work
     bool finished = false, ready = false;
     std::deque<Copy> parts;                  // that wait
-    std::unique_ptr<RecordEncoder> encoder;  // null: of another kind, `content` is all
+    std::unique_ptr<RecordEncoder> encoder;  // null: a chunk of another kind; `content` is complete
     trace_chunk_t header{};
     std::vector<std::byte> content;
-    std::vector<std::byte> made;  // to be written
+    std::vector<std::byte> made;  // the bytes to write
 };
 
 std::size_t ChunkWriter::useful_threads() {
@@ -165,7 +165,7 @@ void ChunkWriter::drain() {
     throw_if_failed();
 }
 
-// For a thread. One works on a chunk at a time.
+// Queues the chunk for a thread. Only one thread works on a chunk at a time.
 void ChunkWriter::queue(std::unique_lock<std::mutex>& held, const std::shared_ptr<Chunk>& chunk) {
     if (std::exchange(chunk->queued, true)) return;
     waiting_.push_back(chunk);
@@ -174,7 +174,7 @@ void ChunkWriter::queue(std::unique_lock<std::mutex>& held, const std::shared_pt
     work_.notify_one();
 }
 
-// Those that there are do if the system allows no more.
+// If the system allows no more threads, the existing ones do the work.
 void ChunkWriter::start_thread() {
     try {
         threads_.emplace_back([this] { work(); });
@@ -235,7 +235,7 @@ void ChunkWriter::encode(std::unique_lock<std::mutex>& held, Chunk& chunk) {
 }
 
 void ChunkWriter::write_what_is_ready(std::unique_lock<std::mutex>& held) {
-    if (writing_) return;  // that thread will see it
+    if (writing_) return;  // the writing thread will see it
     writing_ = true;
     while (!finished_.empty() && finished_.front()->ready) {
         const std::shared_ptr<Chunk> chunk = std::move(finished_.front());

@@ -1,5 +1,5 @@
-// Writes a trace file (assay/trace_file.h): chunk by chunk, and in several threads. Several
-// processes can append to one file.
+// Writes a trace file (assay/trace_file.h) chunk by chunk, in several threads. Several processes
+// can append to one file.
 #pragma once
 
 #include "assay/trace_file.h"
@@ -19,11 +19,11 @@
 
 namespace assay::recording {
 
-// Of one thread at a time.
+// For use by one thread at a time.
 class ChunkCompressor {
   public:
     ChunkCompressor();
-    // Header and frame. Sizes and checksum of the header are filled in. Throws Error.
+    // Returns header and frame. Fills in the sizes and the checksum of the header. Throws Error.
     std::vector<std::byte> chunk(trace_chunk_t header, std::span<const std::byte> content);
 
   private:
@@ -35,16 +35,16 @@ class ChunkCompressor {
 
 class TraceFileWriter {
   public:
-    // Makes the file, or empties it. Throws Error.
+    // Creates the file, or empties it. Throws Error.
     explicit TraceFileWriter(const std::string& path);
     ~TraceFileWriter();
     TraceFileWriter(const TraceFileWriter&) = delete;
     TraceFileWriter& operator=(const TraceFileWriter&) = delete;
 
-    // Appends a chunk that a ChunkCompressor has made with one write(2), so that chunks of several
-    // processes do not get into each other. Throws Error.
+    // Appends a chunk of a ChunkCompressor with one write(2), so that chunks of several processes
+    // do not mix. Throws Error.
     void write(std::span<const std::byte> chunk);
-    // Both in one.
+    // Compresses a chunk and writes it.
     void append(const trace_chunk_t& header, std::span<const std::byte> content);
 
     const std::string& path() const { return path_; }
@@ -55,51 +55,51 @@ class TraceFileWriter {
     ChunkCompressor compressor_;
 };
 
-// Encodes and compresses the chunks of a trace file in several threads, and writes them in the
-// order in which they were finished: the file does not depend on how many threads there are.
+// Encodes and compresses the chunks of a trace file in several threads. Writes them in the order in
+// which they were finished, so that the file does not depend on the number of threads.
 
 // Consecutive records of a thread of the program.
 struct RecordPart {
-    std::uint64_t order = 0;  // as in trace_part_t, and likewise:
+    std::uint64_t order = 0;  // this, `events` and `markers`: as in trace_part_t
     std::uint64_t events = 0;
     std::vector<trace_part_marker_t> markers;
     std::span<const trace_record_t> records;
-    std::span<const trace_site_t> table;  // all sites that there are by now
+    std::span<const trace_site_t> table;  // all sites that exist by now
 };
 
 class ChunkWriter {
   public:
-    // Of one thread's records, that are still coming.
+    // A chunk that is still growing, with the records of one thread.
     class Chunk;
 
-    // `file` must live longer. At most `threads` are started, when there is work for them.
+    // `file` must outlive this. Starts at most `threads` threads, when there is work for them.
     ChunkWriter(TraceFileWriter& file, std::size_t threads);
-    // As many as there are processors for this process, but no more than are of use.
+    // The number of processors for this process, limited to a useful number of threads.
     static std::size_t useful_threads();
-    // What has not been drained may be lost.
+    // May lose chunks that have not been drained.
     ~ChunkWriter();
     ChunkWriter(const ChunkWriter&) = delete;
     ChunkWriter& operator=(const ChunkWriter&) = delete;
 
-    // All of the following throw Error if an earlier chunk could not be written, and are called by
-    // one thread.
+    // One thread calls all of the following. They throw Error if an earlier chunk could not be
+    // written.
 
-    // For any number of chunks at a time.
+    // Any number of chunks can be open at a time.
     std::shared_ptr<Chunk> begin();
-    // Copies the part, but for the table, which must stay until drain(), and may only grow. Waits
-    // where too much is waiting to be encoded.
+    // Copies the part except for its table. The table must live until drain(), and may only grow.
+    // Waits if too much is waiting to be encoded.
     void add(const std::shared_ptr<Chunk>& chunk, const RecordPart& part);
-    // Nothing more will be added. `header`: as for TraceFileWriter::append().
+    // Closes the chunk. `header`: as for TraceFileWriter::append().
     void finish(const std::shared_ptr<Chunk>& chunk, const trace_chunk_t& header);
-    // A chunk of another kind.
+    // Appends a chunk of another kind.
     void append(const trace_chunk_t& header, std::span<const std::byte> content);
-    // Waits until all that was finished is in the file.
+    // Waits until all finished chunks are in the file.
     void drain();
 
   private:
     struct Copy {
         RecordPart part;
-        std::vector<trace_record_t> records;  // which the part has
+        std::vector<trace_record_t> records;  // those of `part`
     };
 
     void queue(std::unique_lock<std::mutex>& held, const std::shared_ptr<Chunk>& chunk);
@@ -113,15 +113,15 @@ class ChunkWriter {
     TraceFileWriter& file_;
     const std::size_t most_threads_, most_waiting_;
 
-    std::mutex mutex_;  // of all that follows
+    std::mutex mutex_;  // protects all following members
     std::condition_variable work_, progress_;
     std::deque<std::shared_ptr<Chunk>> waiting_;   // for a thread
-    std::deque<std::shared_ptr<Chunk>> finished_;  // and not yet written, in order
+    std::deque<std::shared_ptr<Chunk>> finished_;  // but not yet written, in order
     std::vector<std::unique_ptr<RecordEncoder>> spare_encoders_;
     std::vector<std::vector<trace_record_t>> spare_records_;
     std::size_t records_waiting_ = 0;
-    std::size_t idle_ = 0;  // threads
-    bool writing_ = false;  // one of them
+    std::size_t idle_ = 0;  // threads without work
+    bool writing_ = false;  // one thread is writing
     bool ends_ = false;
     std::exception_ptr problem_;
     std::vector<std::thread> threads_;
