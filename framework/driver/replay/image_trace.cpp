@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kMaxInstrBytes = 15;  // Intel SDM volume 2, section 2.3.11
 constexpr std::uint32_t kMaxBlockInstrs = 255;
 
-// Members that were added later than the file was written are 0.
+// Members that are newer than the file are 0.
 template <typename T>
 T structure(const std::vector<std::byte>& content) {
     T made{};
@@ -21,7 +21,7 @@ T structure(const std::vector<std::byte>& content) {
     return made;
 }
 
-// The next rows of a chunk; none if the chunk is shorter.
+// The next rows of a chunk; nothing if the chunk is shorter.
 template <typename T>
 std::optional<std::vector<T>> take_rows(std::uint32_t count, const std::vector<std::byte>& content,
                                         std::size_t& at) {
@@ -37,7 +37,7 @@ void append(std::vector<T>& to, const std::vector<T>& rows) {
     to.insert(to.end(), rows.begin(), rows.end());
 }
 
-// Weights are rounded: that of a single point can be a little above 1.
+// Weights are rounded, so that the weight of a single point can be slightly above 1.
 bool is_interval(const trace_point_t& point) {
     return point.begin <= point.end && point.weight >= 0 && point.weight < 2;
 }
@@ -83,13 +83,13 @@ void ImageTrace::take(const recording::ChunkPlace& chunk) {
         case TRACE_CHUNK_END:
             return take_end(file_.read(chunk));
         default:
-            return;  // of a later version
+            return;  // written by a later version
     }
 }
 
-// Of bursts, there is one in each period, behind its warm-up.
+// Each period has one burst, after its warm-up.
 void ImageTrace::take_image(const std::vector<std::byte>& content) {
-    constexpr std::uint64_t kLongestPeriod = 1'000'000'000'000'000;  // as --sample has it
+    constexpr std::uint64_t kLongestPeriod = 1'000'000'000'000'000;  // the limit of --sample
     auto image = structure<trace_image_t>(content);
     const bool whole = image.sample_period == 0
                            ? image.sample_burst == 0 && image.sample_warm_up == 0
@@ -98,7 +98,8 @@ void ImageTrace::take_image(const std::vector<std::byte>& content) {
                                  image.sample_warm_up <= image.sample_period - image.sample_burst;
     if (!whole)
         throw Error(fmt::format(
-            "{} is damaged: process {} has bursts of {} instructions behind {}, in every {}",
+            "{} is damaged: process {} has bursts of {} instructions after a warm-up of {}, in "
+            "every {}",
             file_.path(), pid_, image.sample_burst, image.sample_warm_up, image.sample_period));
     image.size = sizeof image;
     image_ = image;
@@ -123,8 +124,8 @@ void ImageTrace::take_end(std::vector<std::byte> content) {
     thread_ends_ = *std::move(ends);
 }
 
-// The readers use the rows of these tables as indexes without a check. A chunk is therefore checked
-// as a whole before any of its rows is appended.
+// The readers use the rows of these tables as indexes without a check. The whole chunk is therefore
+// checked before any of its rows is appended.
 void ImageTrace::take_code(const std::vector<std::byte>& content) {
     const auto head = structure<trace_code_t>(content);
     std::size_t at = sizeof head;
@@ -144,8 +145,8 @@ void ImageTrace::take_code(const std::vector<std::byte>& content) {
                             file_.path(), pid_));
 }
 
-// Whether these rows can follow those that are there: each new instruction is of one new block, and
-// each new site is of an instruction.
+// True if these rows can follow the present ones: each new instruction belongs to one new block,
+// and each new site to an instruction.
 bool ImageTrace::fits(const std::vector<trace_block_t>& blocks,
                       const std::vector<trace_instr_t>& instrs,
                       const std::vector<trace_site_t>& sites) const {
@@ -167,7 +168,7 @@ bool ImageTrace::fits(const std::vector<trace_block_t>& blocks,
            });
 }
 
-// An image has one such chunk.
+// An image has only one such chunk.
 void ImageTrace::take_points(const std::vector<std::byte>& content) {
     const auto about = structure<trace_points_t>(content);
     std::size_t at = about.size;
@@ -190,7 +191,7 @@ bool is_replaced(const recording::TraceFileReader& file, const recording::Record
         try {
             return structure<trace_image_end_t>(file.read(chunk)).state == TRACE_IMAGE_REPLACED;
         } catch (const Error&) {
-            // who replays the image finds the damage
+            // the replay of the image reports the damage
         }
     }
     return false;

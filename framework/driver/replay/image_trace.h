@@ -1,4 +1,4 @@
-// One process image of a trace file: its code, its events, and where its records are.
+// One process image of a trace file: its code, its events, and the places of its records.
 #pragma once
 
 #include "framework/recording/trace_content.h"
@@ -16,8 +16,8 @@ namespace assay::replay {
 
 class ImageTrace {
   public:
-    // Reads all but the records. `file` must live longer. Throws Error if there is nothing to
-    // replay.
+    // Reads everything except the records. `file` must outlive this. Throws Error if there is
+    // nothing to replay.
     ImageTrace(const recording::TraceFileReader& file, const recording::RecordedImage& image);
 
     const recording::TraceFileReader& file() const { return file_; }
@@ -25,11 +25,11 @@ class ImageTrace {
     std::uint32_t number() const { return number_; }
     const trace_image_t& image() const { return image_; }
     recording::TraceContent content() const { return {image_.captures, image_.values}; }
-    // None if its end was not recorded.
+    // Empty if the image's end was not recorded.
     const std::optional<trace_image_end_t>& end() const { return end_; }
-    // With bursts: of each slot's last thread.
+    // With bursts: the end of the last thread of each slot.
     const std::vector<trace_thread_end_t>& thread_ends() const { return thread_ends_; }
-    // That only are recorded; empty if all is.
+    // The recorded simulation points; empty if the whole run is recorded.
     const std::vector<trace_point_t>& points() const { return points_; }
     const trace_points_t& about_points() const { return about_points_; }
     trace::Command command() const;
@@ -37,15 +37,15 @@ class ImageTrace {
     const std::vector<trace_block_t>& blocks() const { return blocks_; }
     const std::vector<trace_instr_t>& instrs() const { return instrs_; }
     const std::vector<trace_site_t>& sites() const { return sites_; }
-    // As framework/trace/segment_layout.h describes them.
+    // The event log of framework/trace/segment_layout.h.
     const std::vector<std::byte>& events() const { return events_; }
-    // By slot, in the order in which threads used it.
+    // By slot, in the order in which threads used the slot.
     const std::map<std::uint32_t, std::vector<recording::ChunkPlace>>& records() const {
         return records_;
     }
-    // That all threads have executed.
+    // The sum of all threads.
     std::uint64_t instructions() const;
-    // Why it is not complete; "" if it is.
+    // The reason why the image is not complete; "" if it is complete.
     const std::string& problem() const { return problem_; }
 
   private:
@@ -72,7 +72,7 @@ class ImageTrace {
     std::string problem_;
 };
 
-// Whether the image's process went on with another one (execve).
+// True if the image's process continued with another image (execve).
 bool is_replaced(const recording::TraceFileReader& file, const recording::RecordedImage& image);
 
 }  // namespace assay::replay

@@ -5,7 +5,7 @@
 namespace assay::replay {
 namespace {
 
-// The line 0 is present in the beginning, as in the caches of the native driver and of Cachegrind.
+// Line 0 is present at the beginning, as in the caches of the native driver and of Cachegrind.
 constexpr std::uint64_t kFirstLine = 0;
 
 ReferenceKind::Of kind_of(const trace_site_t& site) {

@@ -1,5 +1,5 @@
-// The level-1 caches of a thread, where a specification wants only what misses them
-// (trace_capture_misses): the same as in the native driver, which simulates them in the program.
+// The filters of a replay. They pass the same records as the native driver, which filters in the
+// program.
 #pragma once
 
 #include "framework/trace/segment_layout.h"
@@ -13,8 +13,7 @@
 
 namespace assay::replay {
 
-// Which references and fetches pass the filters of a specification (trace_capture_references and
-// those behind it): the same as in the native driver, whose translated code does it.
+// Filters of references and fetches: trace_capture_references and the functions after it.
 
 // No line has so high a number: addresses have 48 bits, or 57.
 inline constexpr std::uint64_t kNoLine = UINT64_MAX;
@@ -52,7 +51,7 @@ class DataFilter {
     unsigned shift_;
     std::uint32_t line_bytes_, sets_;
     bool first_writes_;
-    std::vector<std::uint64_t> lines_;  // the most recent one of each set
+    std::vector<std::uint64_t> lines_;  // the most recent line of each set
 };
 
 // A cache that replaces the line of a set that was used least recently. With one way it is a filter
@@ -103,7 +102,7 @@ class LruCache {
     std::vector<std::uint64_t> lines_;  // of each set, the most recent one first
 };
 
-// What a record is to them, by its site.
+// How the filters treat the records of a site.
 struct ReferenceKind {
     enum Of : std::uint8_t { kNeither, kData, kFetch };
     std::uint16_t bytes;
@@ -113,12 +112,13 @@ std::vector<ReferenceKind> reference_kinds(std::span<const trace_site_t> sites);
 
 class MissFilter {
   public:
-    // `kinds` must live longer.
+    // `kinds` must outlive this.
     MissFilter(const trace::Spec& spec, const std::vector<ReferenceKind>& kinds);
 
-    // Copies what passes, for which there is room, or moves it to the front. Returns its end.
+    // Copies the records that pass to `to`, and returns their end. `to` must have room, or be the
+    // begin of `records`.
     trace_record_t* copy(std::span<const trace_record_t> records, trace_record_t* to);
-    // As when a thread begins.
+    // Empties the caches, for a new thread.
     void clear();
 
   private:

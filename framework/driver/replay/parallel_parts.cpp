@@ -13,7 +13,7 @@
 namespace assay::replay {
 namespace {
 
-// A part is of one trace buffer.
+// A part has the records of one trace buffer.
 constexpr std::uint64_t kMostRecords = trace::kRecordsPerBuffer;
 constexpr std::uint64_t kMostMarkers = 1 << 20;
 
@@ -37,7 +37,7 @@ void PartSequence::damaged(const Stream& stream) {
                                image_.file().path(), image_.pid(), stream.thread);
 }
 
-// False if there is none, or it cannot be read.
+// False if there is no chunk, or if it cannot be read.
 bool PartSequence::begin_chunk(Stream& stream) {
     const recording::ChunkPlace chunk = stream.chunks.front();
     stream.chunks = stream.chunks.subspan(1);
@@ -55,7 +55,7 @@ bool PartSequence::begin_chunk(Stream& stream) {
     return false;
 }
 
-// True if `stream.part` is the next part. Where a chunk is damaged, goes on with the one behind.
+// True if `stream.part` is the next part. After a damaged chunk it goes on with the next chunk.
 bool PartSequence::look_ahead(Stream& stream) {
     while (!stream.has_part) {
         const int got = stream.decoder ? stream.decoder->next_part(stream.part) : 0;
@@ -74,7 +74,7 @@ bool PartSequence::look_ahead(Stream& stream) {
     return true;
 }
 
-// Whose part is the next one; null if there is none.
+// The stream that has the next part; null if there is no part.
 PartSequence::Stream* PartSequence::look_ahead() {
     Stream* first = nullptr;
     for (const auto& stream : streams_)
@@ -134,12 +134,12 @@ void OrderCheck::expect(std::uint64_t order) {
 
 namespace {
 
-// While one takes parts, another one can decode as many.
+// While one thread takes parts, another one can decode as many.
 constexpr std::size_t kUsefulThreads = 3;
 // Records, of 16 bytes each: those of a chunk.
 constexpr std::size_t kMostReady = std::size_t{1} << 21;
 
-// Consecutive chunks of the file are of different shares.
+// Consecutive chunks of the file belong to different shares.
 std::map<std::uint64_t, std::size_t> shares_of_chunks(const ImageTrace& image,
                                                       const PartSequence::Wanted& wanted,
                                                       std::size_t shares) {
@@ -214,7 +214,7 @@ void ParallelParts::read(std::size_t number) {
     Share& share = *shares_[number];
     for (;;) {
         if (share.ready.empty()) {
-            // Others can go on in the meantime.
+            // Other threads can go on in the meantime.
             if (const auto order = share.parts.next_order()) tell_next(share, order);
             decode(share);
             if (share.ready.empty()) return tell_next(share, {}, true);
@@ -228,7 +228,7 @@ void ParallelParts::read(std::size_t number) {
     }
 }
 
-// The next part, if there is one.
+// Decodes the next part, if there is one.
 void ParallelParts::decode(Share& share) {
     PartSequence::Part part;
     if (!share.spare.empty()) {
@@ -248,7 +248,7 @@ void ParallelParts::tell_next(Share& share, std::optional<std::uint64_t> order, 
     turn_.notify_all();
 }
 
-// False if there is none any more, as another thread has failed.
+// False if the turn never comes, because another thread has failed.
 bool ParallelParts::wait_for_turn(std::size_t number) {
     Share& share = *shares_[number];
     std::unique_lock held(mutex_);
@@ -264,7 +264,8 @@ bool ParallelParts::wait_for_turn(std::size_t number) {
     return !stops_;
 }
 
-// Whether no other one can have an earlier part. In a damaged trace two can have the same order.
+// True if no other share can have an earlier part. In a damaged trace two parts can have the same
+// order.
 bool ParallelParts::has_turn(std::size_t number) const {
     const std::uint64_t own = *shares_[number]->next;
     for (std::size_t i = 0; i < shares_.size(); ++i) {

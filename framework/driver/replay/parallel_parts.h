@@ -1,8 +1,8 @@
-// The parts of an image, decoded by several threads, which is about half of the work of a replay.
+// Decodes the parts of an image in several threads, because decoding is about half of a replay's
+// work.
 //
-// The chunks of the trace are dealt out to the threads. Each decodes the parts of its chunks ahead,
-// and takes them itself when their turn comes, since records that go from one processor to another
-// take longer than it takes to decode them.
+// Each thread gets some of the trace's chunks. It decodes their parts ahead, and also takes them
+// when their turn comes: passing records to another processor takes longer than decoding them.
 #pragma once
 
 #include "framework/driver/replay/image_trace.h"
@@ -25,14 +25,14 @@ namespace assay::replay {
 
 // The records of all threads of an image, in the order in which they were made.
 
-// Whether the parts of an image are there, one behind the other.
+// Checks that no part of an image is missing.
 class OrderCheck {
   public:
     explicit OrderCheck(const ImageTrace& image) : image_(image) {}
     void pass(std::uint64_t order);
-    // Behind the last.
+    // Call this after the last part.
     void end();
-    // "" if none is missing.
+    // "" if no part is missing.
     const std::string& problem() const { return problem_; }
 
   private:
@@ -45,48 +45,50 @@ class OrderCheck {
 
 class PartSequence {
   public:
-    // Which chunks are read; empty: all. Those that are not are no problem().
+    // Selects chunks to read; empty: all. A chunk that is not selected is no problem().
     using Wanted = std::function<bool(const recording::ChunkPlace&)>;
 
     explicit PartSequence(const ImageTrace& image, const Wanted& wanted = {});
 
-    // Its memory is used again where it is filled again.
+    // next() uses the memory of a part again.
     struct Part {
         Part() = default;
         Part(Part&&) = default;
         Part& operator=(Part&&) = default;
 
-        std::uint64_t order = 0;  // among those of all threads
+        std::uint64_t order = 0;  // among the parts of all threads
         std::uint32_t slot = 0, thread = 0;
-        std::uint64_t events = 0;                 // bytes of the image's events that come before
-        std::span<const trace_record_t> records;  // as RecordDecoder::next() has them
+        std::uint64_t events = 0;  // bytes of the image's events that come before the part
+        std::span<const trace_record_t> records;  // as RecordDecoder::next() returns them
         std::span<const trace_part_marker_t> markers;
-        // Of a chunk's first part: how many the thread had executed before.
+        // In a chunk's first part: how many instructions the thread had executed before.
         std::optional<std::uint64_t> first_instruction;
 
         std::vector<trace_record_t> record_room;
         std::vector<trace_part_marker_t> marker_room;
     };
-    // False behind the last.
+    // False after the last part.
     bool next(Part& part);
-    // At least the order of the next part; none behind the last.
+    // A lower bound of the next part's order; nothing after the last part.
     std::optional<std::uint64_t> next_order();
 
-    // Why parts are missing; "" if none is. Known once all have been given.
+    // The reason why parts are missing; "" if all are there. Valid after the last part.
     const std::string& problem() const { return problem_.empty() ? order_.problem() : problem_; }
 
   private:
-    // One slot's chunks, one after the other.
+    // The chunks of one slot, one after the other.
     struct Stream {
         explicit Stream(std::uint32_t number) : slot(number) {}
 
         const std::uint32_t slot;
         std::vector<recording::ChunkPlace> wanted;
-        std::span<const recording::ChunkPlace> chunks;  // of those, that have not been begun
+        std::span<const recording::ChunkPlace>
+            chunks;  // the wanted chunks that have not been begun
         std::uint32_t thread = 0;
-        std::optional<std::uint64_t> first_instruction;  // of the chunk, until a part is given
+        std::optional<std::uint64_t>
+            first_instruction;  // of the chunk, until its first part is given
         std::vector<std::byte> content;
-        std::optional<recording::RecordDecoder> decoder;  // since the first chunk
+        std::optional<recording::RecordDecoder> decoder;  // exists from the first chunk on
         trace_part_t part{};
         bool has_part = false;
     };
@@ -98,37 +100,37 @@ class PartSequence {
 
     const ImageTrace& image_;
     std::vector<std::unique_ptr<Stream>> streams_;
-    bool has_all_ = true;  // chunks
+    bool has_all_ = true;  // whether all chunks are wanted
     OrderCheck order_;
     std::string problem_;
 };
 
 class ParallelParts {
   public:
-    // `image` must live longer. `threads`: at most so many, not 0; of small traces fewer.
+    // `image` must outlive this. `threads`: at least 1. Small traces need fewer threads.
     ParallelParts(const ImageTrace& image, const PartSequence::Wanted& wanted, std::size_t threads);
-    // As many as are of use here.
+    // The number of threads that is useful on this machine.
     static std::size_t useful_threads();
 
-    // Calls `take` for each part, in their order, and never two at a time. Throws what it throws.
+    // Calls `take` for each part, in order, and one at a time. Throws what `take` throws.
     void run(const std::function<void(const PartSequence::Part&)>& take);
 
-    // Why parts are missing; "" if none is. Behind run().
+    // The reason why parts are missing; "" if all are there. Valid after run().
     std::string problem() const;
 
   private:
-    // What a thread reads.
+    // The part of the work that one thread has.
     struct Share {
         Share(const ImageTrace& image, const PartSequence::Wanted& wanted) : parts(image, wanted) {}
 
         PartSequence parts;
-        std::deque<PartSequence::Part> ready;   // decoded
-        std::size_t records = 0;                // of these
-        std::vector<PartSequence::Part> spare;  // to be filled again
+        std::deque<PartSequence::Part> ready;   // decoded parts
+        std::size_t records = 0;                // in `ready`
+        std::vector<PartSequence::Part> spare;  // parts whose memory is used again
         bool all_decoded = false;
-        // At least the order of its next part, unless it is not known or there is none.
+        // A lower bound of the order of its next part, if this is known.
         std::optional<std::uint64_t> next;
-        bool ended = false;  // there is none
+        bool ended = false;  // there is no next part
     };
 
     void work(std::size_t number);
@@ -141,12 +143,12 @@ class ParallelParts {
     void take(const PartSequence::Part& part);
 
     std::vector<std::unique_ptr<Share>> shares_;
-    bool has_all_ = true;  // chunks
-    // Of who has the turn:
+    bool has_all_ = true;  // whether all chunks are wanted
+    // Used only by the thread that has the turn:
     const std::function<void(const PartSequence::Part&)>* take_ = nullptr;
     OrderCheck order_;
 
-    std::mutex mutex_;  // of each share's `next` and `ended`, and of:
+    std::mutex mutex_;  // protects `next` and `ended` of each share, and:
     std::condition_variable turn_;
     bool stops_ = false;
     std::exception_ptr failure_;

@@ -13,7 +13,7 @@
 namespace assay::replay {
 namespace {
 
-// What the recording could have.
+// Throws Error if the trace lacks something that a recording could have.
 void check_content(const trace::Spec& wanted, const trace::ValueLists& values,
                    const recording::TraceContent& content) {
     std::string lacks;
@@ -23,12 +23,12 @@ void check_content(const trace::Spec& wanted, const trace::ValueLists& values,
     if (lacks.empty() && wanted.captures & trace::kCaptureValues)
         lacks = recording::missing_values(values, content);
     if (!lacks.empty()) throw Error("the trace does not have " + lacks);
-    static bool is_said = false;  // of a trace, whichever profiler wants to know
+    static bool is_said = false;  // once for a trace, not for each profiler
     if (wanted.captures & trace::kCaptureValues &&
         recording::lacks_line_operations(values, content) && !std::exchange(is_said, true))
         log::remark(
-            "the trace does not tell of software prefetches and flushes of cache lines, which do "
-            "nothing in this replay: record the program again");
+            "the trace has no software prefetches and flushes of cache lines, which do nothing in "
+            "this replay: record the program again");
 }
 
 [[noreturn]] void missing(const std::string& what) {
@@ -36,7 +36,7 @@ void check_content(const trace::Spec& wanted, const trace::ValueLists& values,
                 ": run the program itself under the profiler (assay --plugin=...)");
 }
 
-// How many of the shown sites were there when so many of the recorded ones were.
+// The number of shown sites that existed when there were `recorded` recorded ones.
 std::uint64_t shown_of(std::uint64_t recorded, const ReplayPlan& plan) {
     for (std::size_t i = recorded; i < plan.sites().size(); ++i) {
         const PlannedSite& site = plan.sites()[i];
@@ -60,14 +60,15 @@ trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
             "a trace is replayed as a whole: give --sample, --toggle and the like when the program "
             "is recorded");
     trace::Spec given = wanted;
-    // Footprints and runs are to make a program quicker.
+    // Footprints and runs exist only to make a program faster.
     if (given.data.footprints() || given.data.runs()) given.data = {};
-    // Where an interval ends, what is recorded again is what the filter has forgotten.
+    // An interval's end empties the filters. References are then recorded again that a cache would
+    // leave out.
     if (wanted.interval != 0) given.data.ways = given.fetch.ways = 0;
-    // Otherwise misses say in which contexts they are.
+    // Otherwise misses tell their contexts.
     const bool has_contexts = given.captures & trace::kCaptureContexts;
     if (has_contexts && !trace::tells_contexts(given)) given.captures |= trace::kCaptureCalls;
-    // The collector takes buffers in the order in which they are given.
+    // The collector takes buffers in the order in which it gets them.
     given.slice = 1;
     return given;
 }
@@ -144,7 +145,7 @@ void ReplayDriver::take(const PartSequence::Part& part) {
     thread.take(part.records.subspan(done));
 }
 
-// Threads use a slot one after the other.
+// Several threads use a slot, one after the other.
 ReplayedThread& ReplayDriver::thread_of(std::uint32_t slot_number, std::uint32_t number) {
     SlotWriter& slot = slot_of(slot_number);
     std::unique_ptr<ReplayedThread>& thread = threads_[slot_number];
@@ -158,7 +159,7 @@ ReplayedThread& ReplayDriver::thread_of(std::uint32_t slot_number, std::uint32_t
     return *thread;
 }
 
-// Not all threads have said so themselves.
+// Some threads have not told the number themselves.
 void ReplayDriver::tell_executed() {
     for (const trace_thread_end_t& end : image_.thread_ends()) {
         thread_of(end.slot, end.thread).check_executed(end.instructions);
@@ -171,7 +172,7 @@ SlotWriter& ReplayDriver::slot_of(std::uint32_t number) {
     if (slot) return *slot;
     std::vector<SlotWriter::Output> outputs;
     for (const auto& segment : segments_) {
-        trace::Spec own = segment->control().spec;  // what is not common to all
+        trace::Spec own = segment->control().spec;  // the part that not all outputs share
         if (spec_.data.ways != 0) own.data.ways = 0;
         if (spec_.fetch.ways != 0) own.fetch.ways = 0;
         outputs.push_back({segment->ring(number), MissFilter(own, kinds_)});
@@ -187,7 +188,7 @@ void ReplayDriver::event(trace::EventType type, std::span<const std::byte> body)
     for (const auto& segment : segments_) segment->event(type, body);
 }
 
-// Those of the recorded driver that mean the same here.
+// Passes on the events of the recorded driver that have the same meaning here.
 void ReplayDriver::pass_events(std::uint64_t bytes) {
     const std::vector<std::byte>& all = image_.events();
     bytes = std::min<std::uint64_t>(bytes, all.size());
@@ -211,7 +212,7 @@ void ReplayDriver::pass_events(std::uint64_t bytes) {
     }
 }
 
-// Again, at its new place.
+// Writes a marker again, at its new place.
 void ReplayDriver::mark(const trace_part_marker_t& marker, std::uint32_t number, SlotWriter& slot,
                         ReplayedThread& thread) {
     const std::span<const std::byte> all = image_.events();
@@ -253,7 +254,7 @@ void ReplayDriver::tell_early_ends() {
     }
 }
 
-// What has no other ending was killed.
+// An image without another ending was killed.
 void ReplayDriver::end() {
     const std::uint32_t recorded = image_.end() ? image_.end()->state : 0;
     std::optional<trace::DriverState> state;

@@ -1,7 +1,7 @@
 // A driver that runs no program: it fills a trace segment from a trace file.
 //
-// What it gives is what the native driver would have given to the same specification, but for what
-// that may leave out as a matter of speed only (assay/trace_vlist.h).
+// A specification gets the same records as from the native driver, except those that the native
+// driver leaves out only for speed (assay/trace_vlist.h).
 #pragma once
 
 #include "framework/driver/replay/image_trace.h"
@@ -18,15 +18,14 @@
 
 namespace assay::replay {
 
-// What it gives of what is wanted, of a trace with `content`. `values`: what is wanted of them.
-// Throws Error if something is missing that has to be there.
+// The specification that a replay of a trace with `content` satisfies for `wanted`. `values`: the
+// wanted values. Throws Error if the trace lacks required content.
 trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
                      const recording::TraceContent& content);
-// Whether one driver can give both: they want the same but for the caches that references miss, or
-// filters of them.
+// True if one driver can serve both: they differ at most in the caches or filters of references.
 bool go_together(const trace::Spec& a, const trace::Spec& b);
 
-// One of the segments that it fills.
+// One of the segments that the driver fills.
 struct Output {
     int segment;  // a descriptor; its specification is possible()
     trace::Readers& readers;
@@ -34,18 +33,17 @@ struct Output {
 
 class ReplayDriver {
   public:
-    // All specifications of `outputs` go together; `combined` is that of them all, and `values` are
-    // those of all. `image`, `values` and the readers must live longer. `point`: which one of the
-    // image's simulation points is replayed, from 1; 0: all there is. Throws Error.
+    // All specifications of `outputs` go together. `combined` and `values` combine those of all
+    // outputs. `image`, `values` and the readers must outlive this. `point`: the number of the
+    // image's simulation point that is replayed, from 1; 0: the whole image. Throws Error.
     ReplayDriver(const ImageTrace& image, const trace::Spec& combined,
                  const trace::ValueLists& values, std::span<const Output> outputs,
                  std::uint32_t point = 0);
 
-    // Does all of it, while the readers read. Throws nothing: what goes
-    // wrong is the problem().
+    // Replays everything, while the readers read. Throws nothing; problem() tells errors.
     void run();
 
-    // Why not all has been replayed; "" if it has. Behind run().
+    // The reason why not everything was replayed; "" if it was. Valid after run().
     const std::string& problem() const { return problem_; }
 
   private:
@@ -68,11 +66,11 @@ class ReplayDriver {
     std::vector<std::unique_ptr<SegmentWriter>> segments_;
     ParallelParts parts_;
     std::map<std::uint32_t, std::unique_ptr<SlotWriter>> slots_;
-    std::map<std::uint32_t, std::unique_ptr<ReplayedContexts>> contexts_;  // likewise, by slot
-    std::map<std::uint32_t, std::unique_ptr<ReplayedThread>> threads_;     // likewise
+    std::map<std::uint32_t, std::unique_ptr<ReplayedContexts>> contexts_;  // by slot
+    std::map<std::uint32_t, std::unique_ptr<ReplayedThread>> threads_;     // by slot
     SlotWriter* last_slot_ = nullptr;
     std::map<std::uint32_t, EarlyEnds> early_ends_;  // by slot
-    std::uint64_t events_ = 0;                       // bytes that have been passed
+    std::uint64_t events_ = 0;                       // bytes of events that have been passed
     std::string problem_;
 };
 

@@ -11,7 +11,7 @@
 namespace assay::replay {
 namespace {
 
-// So many fit PlannedSite::bytes. XSAVE, which stores most, stores about 11,000.
+// The largest number that fits PlannedSite::bytes. XSAVE stores the most, about 11,000 bytes.
 constexpr unsigned kMostBytes = (1U << 14U) - 1;
 
 }  // namespace
@@ -87,7 +87,7 @@ void ReplayPlan::plan_block(std::uint32_t number) {
     facts_.push_back(facts);
 }
 
-// Of each that the collector gets, before all else of it.
+// A record for each shown block, before its other records.
 void ReplayPlan::plan_block_records(const PlannedBlock& block, BlockFacts& facts) {
     for (unsigned i = 0; i < block.block_count; ++i) {
         const std::uint32_t first = shown_blocks_[block.first_block + i].first_instr;
@@ -103,8 +103,8 @@ void ReplayPlan::plan_block_records(const PlannedBlock& block, BlockFacts& facts
         add_site(shown_blocks_[block.first_block + i].first_instr, 0, TRACE_SITE_BLOCK_LEFT);
 }
 
-// Of the first instruction, and of those that begin another line than the one before; without a
-// filter of all.
+// A fetch for the first instruction, and for each that begins another line than the one before.
+// Without a filter: for all instructions.
 void ReplayPlan::plan_fetches(const BlockFacts& block) {
     const bool are_all_recorded = spec_.fetch.sets == 0;
     const std::uint64_t line = std::max(spec_.fetch.line_bytes, 1U);
@@ -112,7 +112,7 @@ void ReplayPlan::plan_fetches(const BlockFacts& block) {
         const trace_instr_t& instr = image_.instrs()[block.first_instr + i];
         const std::uint64_t last = (instr.pc + instr.length - 1) / line;
         if (!are_all_recorded && i != 0 && (instr.pc - 1) / line == last) continue;
-        // An instruction has 15 bytes at most.
+        // An instruction has at most 15 bytes.
         const auto lines = static_cast<std::uint8_t>((last - instr.pc / line) & 15U);
         items_.push_back({.address = instr.pc,
                           .site = add_site(block.first_instr + i, instr.length, TRACE_SITE_FETCH),
@@ -123,7 +123,7 @@ void ReplayPlan::plan_fetches(const BlockFacts& block) {
     }
 }
 
-// Of the instructions that follow one another without a data reference, for each line.
+// A fetch for each line of consecutive instructions without a data reference.
 void ReplayPlan::plan_code(const BlockFacts& block) {
     const std::uint32_t line =
         spec_.data.sets == 0 ? spec_.code_line : std::min(spec_.code_line, spec_.data.line_bytes);
@@ -228,8 +228,8 @@ void ReplayPlan::plan_sites() {
     if (spec_.interval != 0 || spec_.regions.sample_interval != 0) add_general(TRACE_SITE_INTERVAL);
 }
 
-// Behind the sites of one execution's values: those of another way that the instruction leads on
-// can follow, and begin with a value that is there already.
+// The end of the sites of one execution's values. The sites of another way out of the instruction
+// can follow: they begin with a value that has occurred already.
 std::size_t ReplayPlan::end_of_values(std::size_t first) const {
     const std::vector<trace_site_t>& sites = image_.sites();
     std::array<bool, 256> seen{};
@@ -242,9 +242,9 @@ std::size_t ReplayPlan::end_of_values(std::size_t first) const {
     return end;
 }
 
-// As the native driver makes them for the lists that are wanted: what has no value at all has one
-// site that says that it was executed, and where only the execution tells what there is, that one
-// is the first of them, in a recording, too.
+// Makes the sites that the native driver makes for the wanted lists. An instruction without any
+// value has one site, which tells its execution. If only the execution determines the values, this
+// site comes first, also in a recording.
 void ReplayPlan::plan_values(std::size_t first, std::size_t end) {
     const std::vector<trace_site_t>& sites = image_.sites();
     const std::uint32_t instr = sites[first].instr;

@@ -18,9 +18,9 @@ std::uint64_t range_of(std::uint64_t pc) {
     return pc & ~(trace::kCodeRange - 1);
 }
 
-// Takes words in the order in which the driver has translated: a trace has blocks in the order in
-// which they got their numbers, those of a unit one behind the other. Ways that the driver puts
-// behind a unit (translate/control_flow.cpp) have their words behind those of its blocks.
+// Takes words in the order in which the driver has translated. A trace has blocks in the order of
+// their numbers, with the blocks of a unit together. Ways that the driver puts at the end of a unit
+// (translate/control_flow.cpp) get their words after its blocks.
 class Words {
   public:
     explicit Words(const trace::Spec& spec) : spec_(spec) {}
@@ -74,8 +74,9 @@ class Words {
     const trace::Spec& spec_;
     driver::ContextWords words_;
     std::uint64_t range_ = 0;         // of the block
-    std::uint64_t continuation_ = 0;  // where its unit goes on, if it does
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> behind_;  // the range, and the target
+    std::uint64_t continuation_ = 0;  // where the unit goes on; 0: nowhere
+    std::vector<std::pair<std::uint64_t, std::uint64_t>>
+        behind_;  // ways at the unit's end: the range, and the target
 };
 
 std::span<const trace_instr_t> instrs_of(const ImageTrace& image, const trace_block_t& block) {
@@ -145,7 +146,7 @@ bool is_in_range(const trace::ContextNode& node, std::uint64_t pc) {
 
 }  // namespace
 
-// A tree begins in memory that is zero.
+// The tree needs zeroed memory.
 ReplayedContexts::ReplayedContexts(trace::ContextNodes* nodes, const trace::Spec& spec)
     : tree_(std::make_unique<driver::CallTree>()) {
     tree_->initialise(state_, nodes, trace::context_words(spec), std::max(spec.recursion, 1U));
@@ -161,8 +162,8 @@ void ReplayedContexts::begin_thread() {
     tree_->begin_thread();
 }
 
-// Returns and changes of the stack pointer are mostly seen to in translated code: only what it
-// leaves to the tree makes the tree look at the stacks that it knows.
+// Translated code handles most returns and changes of the stack pointer itself. Only the others
+// make the tree look at its stacks, here as well.
 void ReplayedContexts::go_on(std::uint64_t pc) {
     const Way way = std::exchange(way_, {});
     const driver::CallFrame* const top = state_.top == nullptr ? nullptr : state_.top - 1;
@@ -213,7 +214,7 @@ void ReplayedContexts::set_stack(std::uint64_t pc, std::uint64_t sp) {
     if (!stays) tree_->arrive(pc, sp, true);
 }
 
-// The frame begins with the address to return to.
+// The handler's frame begins with the return address.
 void ReplayedContexts::enter_handler(std::uint64_t address, std::uint64_t interrupted,
                                      std::uint64_t handler) {
     go_on(interrupted);

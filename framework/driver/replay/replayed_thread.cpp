@@ -74,7 +74,7 @@ void ReplayedThread::take(std::span<const trace_record_t> records) {
                 count_repeats(record, site);
                 break;
             case TRACE_SITE_CALL:
-            case TRACE_SITE_STACK:  // not only at a block's end
+            case TRACE_SITE_STACK:  // can also stand inside a block
                 reach(site.position);
                 tell(record, site);
                 break;
@@ -99,10 +99,10 @@ void ReplayedThread::take(std::span<const trace_record_t> records) {
                 break;
         }
     }
-    give_values();  // no part begins among them
+    give_values();  // no part begins among the values of one execution
 }
 
-// What stands before the instruction's own events.
+// Does the items that come before the instruction's own events.
 void ReplayedThread::reach(unsigned position) {
     while (next_item_->time <= PlannedItem::reached(position)) do_item(*next_item_++);
 }
@@ -125,7 +125,7 @@ void ReplayedThread::do_item(const PlannedItem& item) {
                 slot_.append(item.address, item.site);
             return;
         case PlannedItem::kRetried:
-            // It ends one of the blocks that its recorded one has become.
+            // It ends one of the shown blocks of its recorded block.
             if (predictor_->conditional(spec_.predictor, item.address, false)) {
                 const std::uint32_t instr = plan_.facts(*block_).first_instr + item.position();
                 const std::uint32_t part = plan_.shown_instrs()[instr].block - block_->first_block;
@@ -146,7 +146,7 @@ void ReplayedThread::take_value(const trace_record_t& record, const PlannedSite&
     values_.push_back({site.tells_nothing ? 0 : record.value, site.site, 0});
 }
 
-// They are few: each site has one at most.
+// There are few: each site has at most one.
 void ReplayedThread::give_values() {
     if (values_.empty()) return;
     std::sort(values_.begin(), values_.end(),
@@ -155,7 +155,7 @@ void ReplayedThread::give_values() {
     values_.clear();
 }
 
-// Of `sites` from the first one on. How many there are.
+// Handles references of the sites from `sites` on. Returns the number of records.
 std::size_t ReplayedThread::refer(std::span<const trace_record_t> records,
                                   const PlannedSite* sites) {
     for (const trace_record_t& record : records) {
@@ -200,7 +200,7 @@ void ReplayedThread::count_block(const PlannedBlock& block) {
     }
 }
 
-// `pc`: where the program goes on behind the last branch.
+// `pc`: where the program goes on after the last branch.
 void ReplayedThread::go_on_at(std::uint64_t pc) {
     if (!branch_) return;
     const PlannedBlock& of = *std::exchange(branch_, nullptr);
@@ -220,7 +220,7 @@ void ReplayedThread::go_on_at(std::uint64_t pc) {
     if (mispredicted) count_mispredicted(plan_.counted(of, of.block_count - 1U), branch_in_node_);
 }
 
-// `in_node`: null if it is counted in no node.
+// `in_node`: null if the block is counted in no node.
 void ReplayedThread::count_mispredicted(std::uint32_t block, std::uint64_t* in_node) {
     if (!counts_) return;
     for (std::uint64_t* const counters : {slot_.counters() + block * counters_, in_node}) {
@@ -230,7 +230,7 @@ void ReplayedThread::count_mispredicted(std::uint32_t block, std::uint64_t* in_n
     }
 }
 
-// The number of branches that the predictor sees: the native driver's SpecialReferences.
+// Gives the predictor as many branches as the native driver's SpecialReferences does.
 void ReplayedThread::count_repeats(const trace_record_t& record, const PlannedSite& site) {
     tell(record, site);
     const auto recorded = static_cast<std::uint32_t>(&site - plan_.sites().data());
@@ -246,10 +246,10 @@ void ReplayedThread::count_repeats(const trace_record_t& record, const PlannedSi
     slot_.append(branches, predictions, mispredicted);
 }
 
-// Its first `executed` instructions were, or what is left of them in the blocks that it has become.
+// The block's first `executed` instructions were executed. Divides them among its shown blocks.
 void ReplayedThread::leave_block(std::uint64_t executed) {
     if (!block_ || executed > plan_.facts(*block_).instr_count) return;
-    // That it has begun is told in any case.
+    // The begin of a block is told in any case.
     while (next_item_->time < std::min<std::uint64_t>(executed * 2, PlannedItem::kNever) ||
            (next_item_->time == 0 && next_item_->kind == PlannedItem::kBlock))
         do_item(*next_item_++);
@@ -262,7 +262,7 @@ void ReplayedThread::leave_block(std::uint64_t executed) {
         const std::uint64_t done = std::min(count, executed - std::min(executed, before));
         before += count;
         if (done == count) continue;
-        // What comes behind has not begun.
+        // Later blocks have not begun.
         const std::uint32_t first_left_site = plan_.facts(*block_).first_left_site;
         if (first_left_site != kNoSite && (i == 0 || done != 0))
             slot_.append(done, first_left_site + i);
@@ -279,14 +279,14 @@ void ReplayedThread::leave_block(std::uint64_t executed) {
 
 // --- Intervals.
 
-// At the beginning of a block, of which nothing has been counted.
+// Called at the beginning of a block, before anything of it is counted.
 void ReplayedThread::count_instructions(std::uint32_t block, const trace_block_t& shown) {
     const auto length = static_cast<std::int64_t>(shown.instr_count);
     std::int64_t remaining = goal_ - since_;
     while (remaining <= length) {
         const std::uint32_t last = shown.first_instr + static_cast<std::uint32_t>(remaining - 1);
         if (remaining > 0 && image_.instrs()[last].flags & TRACE_INSTR_REPEATED) {
-            // exp-bbv counts it together with the next one.
+            // exp-bbv counts it together with the next instruction.
             ++goal_;
             ++postponed_;
             ++remaining;

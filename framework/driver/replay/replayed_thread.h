@@ -1,4 +1,4 @@
-// What the driver would have told of one thread, made from its records.
+// Makes what the driver would have told of one thread from the thread's records.
 #pragma once
 
 #include "framework/driver/replay/miss_filter.h"
@@ -18,26 +18,26 @@
 
 namespace assay::replay {
 
-// Executions of blocks that ended early in one slot: by the block, how much of it was executed, and
-// the number of the context's node.
+// Counts the executions of blocks that ended early in one slot. Key: the block, how many
+// instructions were executed, the number of the context's node.
 using EarlyEnds = std::map<std::array<std::uint32_t, 3>, std::uint64_t>;
 
 class ReplayedThread {
   public:
-    // `contexts`: of the slot; null if they are not captured.
+    // `contexts`: those of the slot; null if they are not captured.
     ReplayedThread(const ImageTrace& image, const ReplayPlan& plan, const trace::Spec& spec,
                    SlotWriter& slot, EarlyEnds& early_ends, ReplayedContexts* contexts);
 
     void take(std::span<const trace_record_t> records);
-    // Nothing of the thread follows.
+    // Call this after the thread's last record.
     void end();
-    // What others have done since may have changed what the lines are that filters take for the
-    // most recent ones: before the thread goes on behind another one.
+    // Call this before the thread goes on after another one. The other thread may have changed what
+    // the most recent lines hold.
     void forget_recent_lines() {
         if (references_) data_.forget();
         if (fetches_) fetch_.clear();
     }
-    // With bursts: throws Error if it cannot have executed so many at its end.
+    // With bursts: throws Error if the thread cannot have executed so many instructions in all.
     void check_executed(std::uint64_t instructions);
 
   private:
@@ -79,41 +79,42 @@ class ReplayedThread {
     SlotWriter& slot_;
     EarlyEnds& early_ends_;
     const bool references_, fetches_;
-    const std::size_t counters_;  // of each block
+    const std::size_t counters_;  // for each block
     DataFilter data_;
     LruCache fetch_;
     std::unique_ptr<driver::Predictor> predictor_;  // null without predictions
     ReplayedContexts* const contexts_;
     const bool tells_contexts_;  // see trace::tells_contexts()
-    const bool only_counts_;     // at a block's beginning: no contexts, intervals or points
-    // Of the shown blocks that the present one has become: where they are counted in a node; null
-    // in none. And of the one whose branch's target is not known yet.
+    const bool only_counts_;     // a block needs no contexts, intervals or points
+    // The counters in the node of each shown block of the present block; null: not counted in a
+    // node. branch_in_node_: those of the block whose branch target is not known yet.
     std::vector<std::uint64_t*> in_nodes_;
     std::uint64_t* branch_in_node_ = nullptr;
     std::uint64_t handler_frame_ = 0;
 
-    const PlannedBlock* block_ = nullptr;   // that is being executed
-    const PlannedItem* next_item_;          // of it
-    const PlannedBlock* branch_ = nullptr;  // whose target is not known yet
-    // Of one execution of an instruction, as they were recorded: other lists have another order.
+    const PlannedBlock* block_ = nullptr;   // in execution
+    const PlannedItem* next_item_;          // of this block
+    const PlannedBlock* branch_ = nullptr;  // the block whose branch target is not known yet
+    // The values of one execution of an instruction, as they were recorded: other lists have
+    // another order.
     std::vector<trace_record_t> values_;
     unsigned values_position_ = 0;  // of the instruction in its block
 
-    // With a simulation point. A part ends behind the branch that leads on.
-    bool counts_;  // not in its warm-up
+    // With a simulation point. A part ends after the branch that leads out of it.
+    bool counts_;  // false during the warm-up
     std::optional<trace_record_t> part_end_;
 
     // With bursts: see the native driver's Bursts.
     const bool samples_;
-    bool in_burst_ = false;            // not in its warm-up
-    std::uint64_t executed_ = 0;       // instructions, as of the last one's end
-    std::uint64_t next_interval_ = 0;  // where it begins; 0: there are none
+    bool in_burst_ = false;            // false during the warm-up
+    std::uint64_t executed_ = 0;       // instructions, at the end of the last part
+    std::uint64_t next_interval_ = 0;  // where it begins; 0: there are no intervals
 
     // With intervals: see the native driver's Intervals.
     std::int64_t goal_ = 0, since_ = 0, postponed_ = 0;
-    // With either.
+    // With bursts or intervals.
     std::vector<bool> is_touched_;
-    std::vector<std::uint32_t> touched_;  // blocks, since the counts were told
+    std::vector<std::uint32_t> touched_;  // blocks since the last counts were sent
     std::vector<std::pair<std::uint32_t, std::int64_t>> corrections_;
 };
 

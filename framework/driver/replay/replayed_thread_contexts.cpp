@@ -1,4 +1,4 @@
-// What a replayed thread does for calling contexts, and for bursts.
+// The part of a replayed thread that handles calling contexts and bursts.
 #include "framework/driver/replay/replayed_thread.h"
 #include "framework/support/error.h"
 
@@ -13,7 +13,7 @@ void ReplayedThread::tell(const trace_record_t& record, const PlannedSite& site)
     slot_.append(record.value, site.site, record.aux);
 }
 
-// Before records that do not say it themselves.
+// Goes before records that do not tell their context themselves.
 void ReplayedThread::tell_context() {
     if (tells_contexts_) slot_.append(contexts_->number(), plan_.general_site(TRACE_SITE_CONTEXT));
 }
@@ -29,7 +29,7 @@ std::uint32_t ReplayedThread::instr_of(const PlannedSite& site) const {
     return image_.sites()[static_cast<std::size_t>(&site - plan_.sites().data())].instr;
 }
 
-// Where calls go, and what returns, the next block says.
+// The next block tells the target of a call or a return.
 void ReplayedThread::follow_calls(const trace_record_t& record, const PlannedSite& site) {
     switch (site.kind) {
         case TRACE_SITE_CALL:
@@ -60,7 +60,7 @@ void ReplayedThread::change_stack(const trace_record_t& record, const PlannedSit
     if (site.by_driver || !block_) return contexts_->go_on_elsewhere(record.value);
     const std::uint32_t shown = plan_.shown_instrs()[instr_of(site)].block;
     contexts_->set_stack(plan_.shown_blocks()[shown].pc, record.value);
-    // A predicted branch counts its block where it stands.
+    // A predicted branch counts its block in the new context.
     std::uint64_t*& in_node = in_nodes_.back();
     if (!plan_.facts(*block_).predicted || shown + 1 != block_->first_block + block_->block_count ||
         !in_node)
@@ -70,9 +70,9 @@ void ReplayedThread::change_stack(const trace_record_t& record, const PlannedSit
     ++*in_node;
 }
 
-// What a replayed thread does where a burst, a simulation point, or a warm-up begins and ends.
+// How a replayed thread begins and ends bursts, simulation points and warm-ups.
 
-// Where the last branch of a point leads is not known: the thread goes on somewhere else.
+// The target of a point's last branch is not known, because the thread goes on somewhere else.
 void ReplayedThread::pass_boundary(const trace_record_t& record, const PlannedSite& site) {
     if (record.aux == trace::kGoesOnAt) {
         reach_end();
@@ -110,20 +110,19 @@ void ReplayedThread::pass_end_of_burst(const trace_record_t& record, const Plann
     if (in_burst_) send_intervals(record.value);
 }
 
-// There is a burst in each period. Numbers that are none of such a thread would be made into any
-// number of intervals.
+// Each period has a burst. A wrong number in the file could make any number of intervals.
 void ReplayedThread::check_executed(std::uint64_t instructions) {
-    constexpr std::uint64_t kLate = 1 << 20;  // more than a burst can begin or end
+    constexpr std::uint64_t kLate = 1 << 20;  // more than the delay of a burst
     const std::uint64_t most = executed_ + 2 * spec_.regions.sample_period + kLate;
     if (instructions < executed_ || instructions > most)
         throw Error(fmt::format(
             "{} is damaged: a thread of process {} has executed {} instructions before a burst "
-            "and {} behind it",
+            "and {} after it",
             image_.file().path(), image_.pid(), executed_, instructions));
     executed_ = instructions;
 }
 
-// A burst belongs to the interval that it begins in.
+// A burst belongs to the interval in which it begins.
 void ReplayedThread::send_intervals(std::uint64_t executed) {
     const std::uint64_t length = spec_.regions.sample_interval;
     for (; length != 0 && next_interval_ < executed; next_interval_ += length)

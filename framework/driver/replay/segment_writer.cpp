@@ -31,7 +31,7 @@ void SlotWriter::append_together(std::span<const trace_record_t> records) {
 
 void SlotWriter::pass_on() {
     copy_new_nodes();
-    // What passes moves to the front.
+    // The records that pass move to the front.
     const std::span<const trace_record_t> records(
         staged_.data(), common_.copy({staged_.data(), next_}, staged_.data()));
     for (Output& output : outputs_) output.ring.append(records, output.filter);
@@ -67,7 +67,8 @@ void SlotWriter::copy_new_nodes() {
     copy_nodes_from(std::exchange(copied_nodes_, nodes->count));
 }
 
-// What the collector reads of a node while others are still made does not change any more.
+// The collector may read a node while others are still made. The parts that it reads then do not
+// change any more.
 void SlotWriter::copy_nodes_from(std::uint32_t first) const {
     if (node_words_ == 0) return;
     const trace::ContextNodes* const nodes = outputs_.front().ring.context_nodes();
@@ -125,7 +126,8 @@ trace::ContextNodes* RingWriter::context_nodes() {
     return reinterpret_cast<trace::ContextNodes*>(nodes_);
 }
 
-// All readers have given it back, of which none can say so by its length.
+// The writer resets the length, because none of several readers can. All have given the buffer
+// back.
 void RingWriter::begin_buffer(std::uint32_t number) {
     const std::uint32_t index = number & (trace::kBufferCount - 1);
     const std::uint64_t offset = trace::kRingOffset + index * std::uint64_t{trace::kBufferBytes};
@@ -146,7 +148,7 @@ void RingWriter::append(std::span<const trace_record_t> records, MissFilter& fil
     }
 }
 
-// As the native driver's ThreadTrace does it.
+// Does what the native driver's ThreadTrace does.
 void RingWriter::complete() {
     if (records() == 0) return;
     std::uint32_t produced = buffer();

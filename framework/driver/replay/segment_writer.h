@@ -1,4 +1,4 @@
-// The driver's side of a trace segment, of a driver that is no process of its own.
+// Writes a trace segment as a driver does, inside another process.
 #pragma once
 
 #include "framework/driver/replay/miss_filter.h"
@@ -19,7 +19,7 @@ namespace assay::replay {
 // A thread's slot: its counters, and its ring.
 class RingWriter {
   public:
-    // Maps it. Throws Error.
+    // Maps the slot. Throws Error.
     RingWriter(int segment, trace::Control& control, trace::Readers& readers, std::uint32_t number);
     ~RingWriter();
     RingWriter(const RingWriter&) = delete;
@@ -29,16 +29,16 @@ class RingWriter {
     void set_thread(std::uint32_t thread) { slot_->thread.store(thread); }
     // With bursts: ThreadSlot::executed.
     void set_executed(std::uint64_t instructions) { slot_->executed.store(instructions); }
-    // What is not a miss of `filter` is left out. With values, all in one buffer if they fit one.
+    // Leaves out the hits of `filter`. With values, all records get into one buffer if they fit.
     void append(std::span<const trace_record_t> records, MissFilter& filter);
-    // Gives what there is to the readers, and waits until all have left room.
+    // Gives the buffer to the readers, and waits until all readers have left room.
     void complete();
 
     std::uint64_t* counters() const { return counters_; }
-    // With kCaptureContexts: the nodes of the slot. Maps them the first time. Throws Error.
+    // With kCaptureContexts: the nodes of the slot. The first call maps them. Throws Error.
     trace::ContextNodes* context_nodes();
     std::uint32_t buffer() const { return slot_->produced.load(std::memory_order_relaxed); }
-    // In the buffer.
+    // In the present buffer.
     std::uint32_t records() const { return static_cast<std::uint32_t>(next_ - begin_); }
 
   private:
@@ -64,13 +64,13 @@ class SegmentWriter {
     SegmentWriter& operator=(const SegmentWriter&) = delete;
 
     trace::Control& control() const;
-    // Once. `words`: by block, with kCaptureContexts. Throws Error if there is no room.
+    // Called once. `words`: by block, with kCaptureContexts. Throws Error if there is no room.
     void set_tables(std::span<const trace_block_t> blocks, std::span<const trace_instr_t> instrs,
                     std::span<const trace_site_t> sites, std::span<const std::uint16_t> words);
-    // An event of the log, whose head is a struct or nothing. Those for which there is no room are
-    // dropped.
+    // Appends an event to the log, or drops it if the log is full. `body`: a structure or nothing,
+    // and text.
     void event(trace::EventType type, std::span<const std::byte> body);
-    // Makes it, and those before it, if it is not there.
+    // Creates the ring, and those with lower numbers, if it does not exist.
     RingWriter& ring(std::uint32_t number);
     void set_state(trace::DriverState state);
 
@@ -81,23 +81,23 @@ class SegmentWriter {
     std::vector<std::unique_ptr<RingWriter>> rings_;
 };
 
-// The slot of a thread in all segments that a replay fills.
+// A thread's slot in all segments that a replay fills.
 
 class SlotWriter {
   public:
-    // Its part in one of the segments.
+    // The slot in one of the segments.
     struct Output {
         RingWriter& ring;
         MissFilter filter;
     };
 
-    // `common`: of what no output wants.
+    // `common`: leaves out the records that no output wants.
     SlotWriter(MissFilter common, std::vector<Output> outputs)
         : common_(std::move(common)), outputs_(std::move(outputs)) {}
     SlotWriter(const SlotWriter&) = delete;
     SlotWriter& operator=(const SlotWriter&) = delete;
 
-    // Of another thread than before.
+    // A new thread begins in the slot.
     void set_thread(std::uint32_t thread);
     std::uint32_t thread() const { return thread_; }
     void set_executed(std::uint64_t instructions) {
@@ -107,20 +107,20 @@ class SlotWriter {
         if (next_ == staged_.data() + staged_.size()) pass_on();
         *next_++ = {value, site, aux};
     }
-    // Within one buffer. So few that they fit what has not been passed on, or they are divided.
+    // Appends records that go into one buffer. There may be at most as many as `staged_` holds.
     void append_together(std::span<const trace_record_t> records);
-    // Gives what there is to the rings.
+    // Gives the staged records to the rings.
     void pass_on();
-    // And to the readers, and waits until all have left room.
+    // Completes the buffers, and waits until all readers have left room.
     void complete();
-    // The first segment's. Those of the others follow with copy_counters().
+    // The counters of the first segment. copy_counters() copies them to the others.
     std::uint64_t* counters() const { return outputs_.front().ring.counters(); }
     void copy_counters(std::size_t count) const;
-    // With kCaptureContexts, of nodes with so many words each: likewise. Those of the others follow
-    // before any record that tells of them; their counts, with copy_nodes().
+    // With kCaptureContexts: the nodes of the first segment, with so many words each. The other
+    // segments get a new node before any record that names it, and the counts by copy_nodes().
     trace::ContextNodes* begin_nodes(std::uint32_t words);
     void copy_nodes() const { copy_nodes_from(0); }
-    // Whether it does so in one of them: trace::tells_contexts().
+    // True if trace::tells_contexts() holds for one of the segments.
     bool tells_contexts() const;
     const std::vector<Output>& outputs() const { return outputs_; }
 
@@ -133,7 +133,7 @@ class SlotWriter {
     std::uint32_t thread_ = 0;
     std::uint32_t node_words_ = 0;
     std::uint32_t copied_nodes_ = 0;
-    // What no output has yet: so few that they stay in the processor's cache.
+    // Records that no output has yet: few enough to stay in the processor's cache.
     std::array<trace_record_t, 1024> staged_;
     trace_record_t* next_ = staged_.data();
 };
