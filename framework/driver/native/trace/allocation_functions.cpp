@@ -17,7 +17,7 @@ std::string without_copy_suffix(std::string_view symbol) {
     return std::string(symbol);
 }
 
-// "" if it is not the name of a C++ function.
+// "" if the symbol is not the name of a C++ function.
 std::string demangled(const std::string& symbol) {
     if (!symbol.starts_with("_Z")) return {};
     int status = 0;
@@ -75,8 +75,8 @@ struct Named {
     std::string_view name;
     AllocationFunction function;
 };
-// malloc(3), malloc_usable_size(3), posix_memalign(3); the C++ ABI's names of the operators; and
-// what jemalloc, tcmalloc (gperftools) and mimalloc have of their own.
+// malloc(3), malloc_usable_size(3), posix_memalign(3), the names of the operators in the C++ ABI,
+// and further functions of jemalloc, tcmalloc (gperftools) and mimalloc.
 constexpr Named kKnown[] = {
     {"malloc", kMalloc},
     {"calloc", kCalloc},
@@ -174,7 +174,7 @@ void set(AllocationFunction& function, std::string_view key, std::string_view va
     if (key == "result") function.result = argument;
 }
 
-// What is before `separator`, which is taken off with it.
+// Returns the text before `separator`, and removes both from `text`.
 std::string_view take_before(std::string_view& text, char separator) {
     const std::size_t length = std::min(text.find(separator), text.size());
     const std::string_view part = text.substr(0, length);

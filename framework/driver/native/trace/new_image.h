@@ -1,5 +1,5 @@
-// A further process image that is profiled: its trace segment and its lifeline, which the driver
-// makes and announces to the collector's side (framework/trace/launch.h).
+// A new process image that is profiled. The driver makes its trace segment and its lifeline, and
+// announces both to the collector's side (framework/trace/launch.h).
 #pragma once
 
 #include "framework/trace/segment_layout.h"
@@ -12,27 +12,27 @@ namespace assay::native {
 
 class NewImage {
   public:
-    // `values`: null if none are captured. `number`: within its process. Nothing is announced yet;
-    // usable() tells whether it can be.
+    // `values`: null if no values are captured. `number`: the image's number in its process.
+    // Announces nothing yet. usable() is false if something failed.
     NewImage(const trace::Spec& spec, const trace::ValueLists* values, std::uint32_t number);
-    // Closes what nobody has taken.
+    // Closes the descriptors that were not taken.
     ~NewImage();
     NewImage(const NewImage&) = delete;
     NewImage& operator=(const NewImage&) = delete;
 
     bool usable() const { return lifeline_[1] >= 0; }
-    // Into the segment, at an offset. False if there is no memory.
+    // Writes into the segment at `offset`. False if there is no memory.
     bool write(std::uint64_t offset, const void* bytes, std::size_t count) const;
-    // The events that its log begins with.
+    // Writes the first events of the log.
     bool write_log(const std::string& events) const;
-    // False if there is nobody who receives.
+    // False if no process receives the announcement.
     bool announce(int channel);
-    // After the announcement: it will never run.
+    // Call this after the announcement if the image will never run.
     void cancel() const;
 
     int segment() const { return segment_; }
     int lifeline() const { return lifeline_[1]; }
-    // The descriptor, which is no longer closed here.
+    // These return the descriptor, and the caller then owns it.
     int take_segment();
     int take_lifeline();
 

@@ -1,21 +1,21 @@
-// What of the program is profiled: all of it, or what runs between the markers of assay/client.h,
-// in functions of certain names (--toggle), from one instruction to another. Where several of
-// these are asked for, what satisfies all. Of that, Bursts may choose a part.
+// Determines which part of the program is profiled: everything, or the code between markers of
+// assay/client.h, in functions with certain names (--toggle), or from one instruction to another.
+// If several of these are given, all must hold. Bursts may choose a part of the result.
 //
-// Translated code has two versions (Version). A thread that is profiled executes the collecting
-// one, else the plain one, and goes over to the other at the end of a basic block:
+// Translated code has two versions (Version). A profiled thread executes the collecting one, other
+// threads the plain one. A thread changes its version at the end of a basic block:
 //
 //   - A marker is the last instruction of its block, which leaves to the driver.
-//   - The first block of such a function leaves if it is entered with a stack pointer above
-//     Context::enters_above: from outside. From then on that is the stack pointer there, which
-//     points to the return address, so that recursion stays inside. Returns and indirect jumps
-//     leave if they take the stack pointer above Context::leaves_above: the function has returned,
-//     or longjmp(3) or an exception has gone past it.
-//   - Instructions are counted down from Context::countdown, block by block, in the first thread,
-//     until the second boundary has been reached; with Spec::objects always, in all threads. A
-//     block belongs to where its last instruction lies.
+//   - The first block of a named function leaves if the stack pointer is above
+//     Context::enters_above: the thread comes from outside. The driver then sets enters_above to
+//     this stack pointer, which points to the return address, so that recursion stays inside.
+//     Returns and indirect jumps leave if they raise the stack pointer above
+//     Context::leaves_above: the function has returned, or longjmp(3) or an exception has left it.
+//   - Blocks count instructions down from Context::countdown. They do so in the first thread until
+//     it reaches the second boundary, and with Spec::objects always, in all threads. A block lies
+//     on the side of a boundary on which its last instruction lies.
 //
-// The other threads of the process leave for the new version when they are told to
+// The other threads of the process go to their new version when they are asked to leave
 // (Thread::ask_to_leave).
 #pragma once
 
@@ -30,22 +30,23 @@ namespace assay::native {
 
 class Regions {
   public:
-    // Takes what the specification says.
+    // Takes the regions from the specification.
     void initialise(const trace::Spec& spec);
 
     // --- What translations depend on.
 
-    // The functions of such names, and whether there can be any.
+    // The functions with the given names, and whether there can be any.
     bool has_functions() const { return !patterns_.empty(); }
     bool is_entry(std::uint64_t pc) const { return entries_.contains(pc); }
-    // An executable part of a file was mapped, or is not any more.
+    // Call these when an executable part of a file is mapped or unmapped.
     void mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
                 const std::string& path);
     void unmapped(std::uint64_t start, std::uint64_t end);
     std::vector<std::string> missing_functions() const { return patterns_.unmatched(); }
-    // Whether instructions are counted down. When that ends, all translations must be dropped.
+    // True if instructions are counted down. When counting ends, the caller must drop all
+    // translations.
     bool counts() const { return counts_; }
-    // Whether only bursts are captured: Bursts.
+    // True if only bursts are captured: Bursts.
     bool samples() const { return samples_; }
 
     // --- Threads.
@@ -55,16 +56,16 @@ class Regions {
         const bool inside = patterns_.empty() || context.enters_above != 0;
         return collects_ && in_range_ && inside ? kCollecting : kPlain;
     }
-    // Returns whether that changes anything.
+    // Returns true if this changes anything.
     bool set_collecting(bool wanted);
-    // At the beginning of one of the functions.
+    // The thread is at the beginning of a named function.
     void enter(Context& context) const;
     // The stack pointer has changed.
     void leave_functions(Context& context) const;
-    // The last instruction of the block that is about to be executed lies behind a boundary.
+    // The last instruction of the block that will be executed next lies after a boundary.
     void reach(Context& context);
-    // What the thread has executed since it began, where instructions are counted down: before the
-    // block that it is about to execute.
+    // The instructions that the thread has executed before its next block, if instructions are
+    // counted down.
     static std::uint64_t executed(const Context& context) {
         return static_cast<std::uint64_t>(context.countdown_begin - context.countdown);
     }

@@ -17,7 +17,7 @@ constexpr std::uint64_t kGuardBytes = 4096;
 constexpr std::uint64_t kBufferStride = trace::kBufferBytes + kGuardBytes;
 constexpr std::uint64_t kSharedBytes = trace::kRunsOffset + trace::kRunsBytes;
 
-// A part of the segment behind `fd`; of -1: memory of this process.
+// Maps a part of the segment `fd`; with -1, memory of this process.
 bool map_part(int fd, std::uint64_t offset, std::uint64_t bytes, void* where) {
     const int kind = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
     return mmap(where, bytes, PROT_READ | PROT_WRITE, kind | MAP_NORESERVE | MAP_FIXED, fd,
@@ -117,7 +117,7 @@ void ThreadTrace::tell_runs() {
     }
 }
 
-// Another thread that uses the slot begins without any.
+// The next thread of the slot begins without runs.
 void ThreadTrace::end_runs() {
     tell_runs();
     for (trace::Run& run : runs())
@@ -167,8 +167,8 @@ std::atomic<std::uint64_t>& ThreadTrace::touched(std::uint64_t place) const {
     return slot_->footprints[place / sizeof slot_->footprints[0]].touched;
 }
 
-// Each buffer begins without a most recent line, and takes with it what was touched of its own
-// lines: buffers of other threads may come between it and the next.
+// Each buffer has the footprints of its own lines, because buffers of other threads may come before
+// the next one. The next buffer begins without most recent lines.
 void ThreadTrace::take_footprints(std::uint32_t index) {
     for (std::uint32_t set = 0; set < trace::kMostSets; ++set) {
         std::atomic<std::uint64_t>& touched = slot_->footprints[set].touched;
@@ -195,7 +195,7 @@ void ThreadTrace::forget_lines() {
         std::memcpy(filter + set * sizeof slot_->footprints[0], &kNoLine, sizeof kNoLine);
 }
 
-// With footprints, what was touched of these lines goes with the buffer, as do the lines.
+// With footprints, the buffer must be completed, because it takes the footprints with it.
 void ThreadTrace::forget_recent_lines() {
     if (tables_->spec().data.footprints()) {
         if (const std::uint32_t records = position().record) complete(records);
@@ -213,7 +213,7 @@ void ThreadTrace::note(std::uint64_t operation, const std::array<std::uint64_t, 
     tables_->marker(event, text);
 }
 
-// What the thread did before it is told before.
+// Records of earlier references must come before the marker.
 void ThreadTrace::note_new_thread(std::uint32_t number) {
     tell_runs();
     note(TRACE_MARKER_THREAD, {number}, "");
@@ -270,13 +270,13 @@ std::uint64_t ThreadTrace::complete(std::uint32_t records) {
                                                                std::memory_order_relaxed);
     slot_->filled[produced & (buffers_ - 1)].store(records, std::memory_order_release);
     const std::uint64_t start = buffer_address(produced + 1);
-    // The order lets a collector that finds this process dead tell which buffer the cursor
-    // belongs to: the cursor first goes to the next buffer, and the start follows it.
+    // The order serves a collector that finds this process dead, and must know the buffer of the
+    // cursor: the cursor goes to the next buffer first, and the start follows.
     slot_->cursor.store(start, std::memory_order_relaxed);
     slot_->buffer_start.store(start, std::memory_order_release);
     slot_->produced.store(++produced, std::memory_order_seq_cst);
-    // Waking the collector costs more than filling a buffer: only when there is some work.
-    // With slices most have little in them.
+    // Waking the collector costs more than filling a buffer, so it is woken only for several
+    // buffers. With slices most buffers have few records.
     const std::uint32_t parts = tables_->spec().slice != 0 ? 2 : 4;
     const std::uint32_t buffers_per_bell = std::max(buffers_ / parts, 1U);
     if (produced % buffers_per_bell == 0) tables_->ring_doorbell();

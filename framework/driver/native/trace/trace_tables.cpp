@@ -15,7 +15,7 @@
 
 namespace assay::native {
 
-// At `where`, in place of what is there, or anywhere.
+// Maps the segment at `where`, in place of the old one, or anywhere.
 bool TraceTables::map(void* where) {
     void* memory = mmap(where, trace::kThreadsOffset, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_NORESERVE | (where ? MAP_FIXED : 0), fd_, 0);
@@ -32,7 +32,7 @@ bool TraceTables::map(void* where) {
     return true;
 }
 
-// At the same place in every image.
+// The log has the same address in every image.
 bool TraceTables::map_allocations() {
     if (spec().objects == 0) return true;
     void* memory = mmap(allocations_, trace::kAllocationsBytes, PROT_READ | PROT_WRITE,
@@ -44,7 +44,7 @@ bool TraceTables::map_allocations() {
 }
 
 bool TraceTables::attach(const trace::Launch& launch) {
-    fd_ = own_descriptor(launch.segment_fd);  // for the slots of later threads
+    fd_ = own_descriptor(launch.segment_fd);  // kept open for the slots of later threads
     lifeline_ = adopt_descriptor(launch.lifeline_fd);
     channel_ = adopt_common_descriptor(launch.channel_fd);
     if (!map(nullptr) || !map_allocations()) return false;
@@ -52,7 +52,7 @@ bool TraceTables::attach(const trace::Launch& launch) {
     return control_->magic == trace::kMagic && control_->layout_version == trace::kLayoutVersion;
 }
 
-// Where code lies and which command it was; what has happened is the parent's.
+// Events about code and the command. The other events happened only to the parent.
 std::string TraceTables::lasting_events() const {
     std::string events;
     for (std::uint64_t at = 0; at < log_used_;) {
@@ -95,14 +95,14 @@ bool TraceTables::move_to(NewImage& image) {
 }
 
 void TraceTables::look_for_collector() {
-    // Nobody has the reading end any more: poll(2). A collector that has not been started yet does,
-    // since that is in its announcement.
+    // POLLERR means that no process has the reading end (poll(2)). The announcement holds it open
+    // until a collector starts.
     pollfd lifeline{lifeline_, 0, 0};
     if (poll(&lifeline, 1, 0) > 0 && lifeline.revents & POLLERR)
         detached_.store(true, std::memory_order_relaxed);
 }
 
-// Rows have no padding.
+// memcmp is right, because rows have no padding.
 template <typename Row>
 void TraceTables::add(Row* rows, std::uint32_t& next, const Row& row) {
     if (compares_)
@@ -112,7 +112,7 @@ void TraceTables::add(Row* rows, std::uint32_t& next, const Row& row) {
     ++next;
 }
 
-// Of trace_parser_stored_bytes.
+// For trace_parser_stored_bytes.
 std::uint8_t stored_bytes(const Form& form) {
     constexpr unsigned kMost = 255;
     for (unsigned i = 0; i < form.reference_count; ++i)
@@ -178,7 +178,7 @@ void TraceTables::publish() {
 }
 
 bool TraceTables::tables_full() const {
-    constexpr std::uint32_t kMargin = 16384;  // what one unit needs at most
+    constexpr std::uint32_t kMargin = 16384;  // more than one unit needs
     return next_.block + kMargin > trace::max_blocks(spec()) ||
            next_.instr + kMargin > trace::kMaxInstrs || next_.site + kMargin > trace::kMaxSites;
 }
@@ -208,7 +208,7 @@ void TraceTables::unmapped(std::uint64_t start, std::uint64_t end) {
     log(trace::EventType::kUnmapped, &body, sizeof body, {});
 }
 
-// Leaves room for what else there is to say.
+// Leaves room for other events.
 void TraceTables::partial(trace::PartialEvent partial) {
     constexpr std::uint64_t kMostBytes = trace::kEventLogBytes / 2;
     const auto key = [](const trace::PartialEvent& of) {
@@ -230,7 +230,7 @@ void TraceTables::partial(trace::PartialEvent partial) {
     if (log_used_ > at) partials_.emplace(key(partial), at);
 }
 
-// Leaves room for what else there is to say.
+// Leaves room for other events.
 void TraceTables::marker(const trace::MarkerEvent& marker, std::string_view text) {
     constexpr std::uint64_t kMostBytes = trace::kEventLogBytes / 4 * 3;
     if (log_used_ < kMostBytes)
@@ -238,10 +238,10 @@ void TraceTables::marker(const trace::MarkerEvent& marker, std::string_view text
     else if (!std::exchange(markers_lost_, true))
         message(
             "the program names too many phases and memory regions, or changes the sizes of its "
-            "pages too often: the rest is not noted");
+            "pages too often: the rest is not recorded");
 }
 
-// Leaves room for what else there is to say.
+// Leaves room for other events.
 std::optional<std::uint32_t> TraceTables::mapped_file(std::string_view path) {
     constexpr std::uint64_t kMostBytes = trace::kEventLogBytes / 2;
     if (const auto known = mapped_files_.find(path); known != mapped_files_.end())
@@ -259,8 +259,8 @@ bool TraceTables::add_allocation(const trace::AllocationEntry& entry) {
     if (allocation_count_ == trace::kMaxAllocations) {
         if (!std::exchange(allocations_lost_, true))
             message(
-                "the program allocates memory too often: of blocks that it allocates from now on "
-                "nothing is known");
+                "the program allocates memory too often: blocks that it allocates from now on are "
+                "not recorded");
         return false;
     }
     allocations_[allocation_count_++] = entry;
@@ -282,7 +282,7 @@ void TraceTables::problem(std::string_view text) {
 }
 
 void TraceTables::refuse(std::string_view text) {
-    if (detached()) {  // no collector would say it
+    if (detached()) {  // no collector can show the text
         const std::string line = "assay: " + std::string(text) + "\n";
         [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
         return;

@@ -1,6 +1,6 @@
-// The driver's side of the trace segment that all threads share: the tables of translated code,
-// the event log, and the slots that threads write to (thread_trace.h). Its methods are for whoever
-// holds the driver's lock, but for those that only read.
+// The parts of the trace segment that all threads of the driver share: the tables of translated
+// code, the event log, and the list of slots (thread_trace.h). Callers must hold the driver's lock,
+// except for methods that only read.
 #pragma once
 
 #include "framework/driver/native/machine/pc_map.h"
@@ -24,11 +24,11 @@
 
 namespace assay::native {
 
-// Numbers the data operands of which a thread's runs are kept: trace::Run.
+// Numbers the data operands that have runs in each thread: trace::Run.
 
 class RunNumbers {
   public:
-    // What makes several sites those of one operand: an instruction can be in several blocks.
+    // All sites with these values belong to one operand. An instruction can be in several blocks.
     struct Operand {
         std::uint64_t pc;
         std::uint32_t bytes;
@@ -58,7 +58,7 @@ class RunNumbers {
     std::unordered_map<Operand, std::uint32_t, Hash> numbers_;
 };
 
-// Where rows of the tables of translated code are: those of one unit follow one another.
+// The first rows of a unit of translation in the tables. The rows of a unit follow one another.
 struct TableRows {
     std::uint32_t block, instr, site;
 
@@ -67,28 +67,28 @@ struct TableRows {
 
 class TraceTables {
   public:
-    // Maps the segment, and takes the descriptors that belong to it. False on failure.
+    // Maps the segment, and takes over the descriptors of `launch`. False on failure.
     bool attach(const trace::Launch& launch);
-    // In the child of a fork: goes on in the segment of the new image, which it announces, with the
-    // tables that the inherited translations refer to and without slots. False if that is
+    // For the child of a fork: announces the new image and continues in its segment. Keeps the
+    // tables, because inherited translations refer to them, but no slots. False if this is
     // impossible.
     bool move_to(NewImage& image);
-    // In the child of a fork that is not followed: stops writing to its parent's segment.
+    // For the child of a fork that is not followed: stops writing to the parent's segment.
     void detach();
-    // Nobody reads what this process writes. Async-signal-safe.
+    // True if no collector reads what this process writes. Async-signal-safe.
     bool detached() const { return detached_.load(std::memory_order_relaxed); }
-    // Sets that if the collector is gone. Async-signal-safe.
+    // Sets detached() if the collector is gone. Async-signal-safe.
     void look_for_collector();
-    // Where new images are announced (framework/trace/launch.h); -1: children are not
+    // The channel that announces new images (framework/trace/launch.h); -1: children are not
     // followed.
     int channel() const { return channel_; }
 
     const trace::Spec& spec() const { return control_->spec; }
-    // Of the process whose image this is, and the image's number within it.
+    // The image's process, and the image's number in it.
     std::int32_t pid() const { return control_->pid; }
     std::uint32_t image() const { return control_->image; }
     bool captures(trace::Capture capture) const { return control_->spec.captures & capture; }
-    // Those of the specification.
+    // The simulation points of the specification.
     std::span<const trace::SimulationPoint> points() const {
         return {points_, std::min(spec().regions.points, trace::kMostPoints)};
     }
@@ -96,42 +96,43 @@ class TraceTables {
     const trace::ValueLists* value_lists() const {
         return captures(trace::kCaptureValues) ? value_lists_ : nullptr;
     }
-    // What is captured of such instructions; nullptr if nothing is.
+    // The values that are captured of such instructions; nullptr if they are not selected.
     const trace::ValueList* value_list(const Form& form) const {
         const trace::ValueLists* lists = value_lists();
         return lists ? lists->find(form.opcode, form.trace_flags) : nullptr;
     }
 
-    // Appends to the tables; what a block needs is published by publish.
+    // Appends to the tables. publish() makes the new rows visible to the collector.
     std::uint32_t next_block() const { return next_.block; }
     std::uint32_t next_site() const { return next_.site; }
     const TableRows& next() const { return next_; }
     void add_instr(const Instruction& instruction);
     void add_site(std::uint32_t instr, unsigned bytes, unsigned kind, unsigned operand);
-    // A site that is published at once, one for each instruction and kind: of events that no
-    // translation notes.
+    // A site for events that translations do not contain: one for each instruction and kind. It is
+    // published at once.
     std::uint32_t driver_site(std::uint32_t instr, unsigned kind);
     // The block consists of the instructions added since the last block.
     void add_block(std::uint64_t pc);
     void publish();
-    // With contexts: words of nodes, for the blocks and the calls of translated code.
+    // With contexts: the words of nodes for the blocks and calls of translated code.
     driver::ContextWords& context_words() { return words_; }
     std::uint32_t context_word(std::uint32_t block) const { return context_words_[block]; }
     void set_context_word(std::uint32_t block, std::uint32_t word) {
         if (context_words_[block] == 0) context_words_[block] = static_cast<std::uint16_t>(word);
     }
-    // Until end_comparison() rows are compared with those that are there from `first` on instead of
-    // being appended. Returns whether they are the same, and end where `end` is.
+    // Until end_comparison(), rows are compared with the existing ones from `first` on, and not
+    // appended. end_comparison() returns true if they are equal and end at `end`.
     void begin_comparison(const TableRows& first);
     bool end_comparison(const TableRows& end);
     bool tables_full() const;
-    // With Filter::kRuns: which of a thread's runs is that of the operand; kMaxRuns if it has none.
+    // With Filter::kRuns: the number of the operand's run in each thread; kMaxRuns if it has no
+    // run.
     std::uint32_t run_of(const RunNumbers::Operand& operand) { return run_numbers_.of(operand); }
     void note_run(std::uint32_t site, std::uint32_t run) {
         if (runs_of_sites_.size() <= site) runs_of_sites_.resize(site + 1, trace::kMaxRuns);
         runs_of_sites_[site] = run;
     }
-    // run_count() or more if it has none.
+    // run_count() or more if the site has no run.
     std::uint32_t run_of_site(std::uint32_t site) const {
         return std::min(site < runs_of_sites_.size() ? runs_of_sites_[site] : trace::kMaxRuns,
                         run_count());
@@ -145,7 +146,7 @@ class TraceTables {
         const unsigned kind = sites_[site].kind;
         return kind == TRACE_SITE_READ || kind == TRACE_SITE_WRITE || kind == TRACE_SITE_MODIFY;
     }
-    // How often the site's block was executed, by all threads, if block counts are captured.
+    // How often all threads have executed the site's block, if block counts are captured.
     std::uint64_t executions(std::uint32_t site) const;
 
     void mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
@@ -153,11 +154,11 @@ class TraceTables {
     void unmapped(std::uint64_t start, std::uint64_t end);
     void partial(trace::PartialEvent partial);
     void marker(const trace::MarkerEvent& marker, std::string_view text);
-    // The number of a file for MemoryUse::kFile; none if there is no room for its name.
+    // The number of a file for MemoryUse::kFile; nothing if there is no room for its name.
     std::optional<std::uint32_t> mapped_file(std::string_view path);
     // With Spec::objects. False if there is no room.
     bool add_allocation(const trace::AllocationEntry& entry);
-    // Async-signal-safe, and of any thread.
+    // Async-signal-safe. Any thread may call it.
     std::uint64_t allocations() const {
         return control_->allocation_count.load(std::memory_order_acquire);
     }
@@ -165,24 +166,24 @@ class TraceTables {
     void message(std::string_view text);
     void problem(std::string_view text);
     void refuse(std::string_view text);
-    // What runs natively after this image; "": it goes on itself.
+    // The program that runs natively after this image; "": this image goes on.
     void leaves_for(std::string_view text);
     void set_state(trace::DriverState state);
     void set_pid(std::int32_t pid);
-    // For ThreadSlot::place_in_order: the next buffer's place among those of all threads.
+    // For ThreadSlot::place_in_order: the place of the next buffer among those of all threads.
     // Async-signal-safe.
     std::uint64_t next_place_in_order() {
         return control_->completed_buffers.fetch_add(1, std::memory_order_relaxed);
     }
-    // Tells the collector that there is something to do. Async-signal-safe.
+    // Tells the collector that it has something to do. Async-signal-safe.
     void ring_doorbell();
 
     // --- Slots.
 
     int fd() const { return fd_; }
-    // A slot that has never been used; its number, or kMaxThreads if there is none.
+    // The number of a slot that was never used, or kMaxThreads if all were used.
     std::uint32_t new_slot();
-    // Makes the slot, which has been mapped at `slot`, known to the collector.
+    // Makes the slot that is mapped at `slot` known to the collector.
     void publish_slot(trace::ThreadSlot* slot);
 
   private:
@@ -210,13 +211,13 @@ class TraceTables {
     RunNumbers run_numbers_;
     std::vector<std::uint32_t> runs_of_sites_;
     PcMap<std::uint32_t> driver_sites_;  // by instruction and kind
-    // By all but `times`: where the event's body is in the log.
+    // The offset of the event's body in the log, by all members except `times`.
     std::map<std::array<std::uint32_t, 5>, std::uint64_t> partials_;
     std::uint64_t log_used_ = 0;
     TableRows next_{};
-    TableRows end_{};  // of all rows, during a comparison
+    TableRows end_{};  // after all rows, during a comparison
     bool compares_ = false, same_ = false;
-    std::uint32_t block_begin_ = 0;  // first instruction of the next block
+    std::uint32_t block_begin_ = 0;  // the first instruction of the next block
     bool markers_lost_ = false, allocations_lost_ = false;
     std::atomic<bool> detached_{false};
 };
