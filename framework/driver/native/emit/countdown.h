@@ -1,5 +1,5 @@
-// Pieces of code that the emitter and the code cache have in common: keeping the flags, and
-// counting instructions down.
+// Code sequences that the emitter and the code cache share: saving flags, and counting instructions
+// down.
 #pragma once
 
 #include "framework/driver/native/emit/assembler.h"
@@ -7,7 +7,7 @@
 
 namespace assay::native {
 
-// Keeps the arithmetic flags in rax, and rax in the context unless it is free.
+// Saves the arithmetic flags in rax. Saves rax in the context unless it is free.
 inline void save_flags(Assembler& code, bool rax_free) {
     if (!rax_free) code.store_context(offsetof(Context, flags_rax), RAX);
     code.u8(0x9f);  // lahf
@@ -17,13 +17,13 @@ inline void save_flags(Assembler& code, bool rax_free) {
 }
 
 inline void restore_flags(Assembler& code, bool rax_free) {
-    code.u8(0x04);  // add al, 0x7f: overflows if al is 1
+    code.u8(0x04);  // add al, 0x7f: sets the overflow flag if al is 1
     code.u8(0x7f);
     code.u8(0x9e);  // sahf
     if (!rax_free) code.load_context(RAX, offsetof(Context, flags_rax));
 }
 
-// The flags are kept from here on, if they are live, until restore() in each code that follows.
+// Saves the flags if they are live. Each path of the following code must restore() them.
 class KeptFlags {
   public:
     KeptFlags(Assembler& code, bool live, bool rax_free) : live_(live), rax_free_(rax_free) {
@@ -37,7 +37,7 @@ class KeptFlags {
     const bool live_, rax_free_;
 };
 
-// Subtracts from a 64-bit field of the context. Changes flags; the sign is that of the result.
+// Subtracts from a 64-bit field of the context. Changes flags; the sign flag is that of the result.
 inline void count_down(Assembler& code, std::size_t field, int instructions) {
     const bool small = instructions == static_cast<std::int8_t>(instructions);
     code.with_context_again(small ? kGroup1Byte : kGroup1, kSubtract, field, true, small ? 1 : 4);

@@ -14,18 +14,18 @@ namespace {
 constexpr std::int32_t kWord = 8;
 constexpr std::size_t kSavedRegisters = offsetof(Context, stub_gpr);
 
-// Where one of kChangedByCalls is, above the stack pointer.
+// The place of a register of kChangedByCalls above the stack pointer.
 std::int32_t saved_at(std::size_t index) {
     return static_cast<std::int32_t>(kChangedByCalls.size() - 1 - index) * kWord;
 }
 
-// `function`: assay_first_level_*, with its arguments behind the first one in the order of the
-// psABI, the cursor in rdx.
+// `function`: assay_first_level_*. Its arguments after the first one follow the order of the psABI;
+// the cursor is in rdx.
 template <typename... Arguments>
 void emit_call(Assembler& code, unsigned cursor,
                std::uint64_t (*function)(FirstLevel*, Arguments...)) {
     constexpr std::uint8_t kStack = RSP;
-    // Above what is saved and the return address.
+    // Above the saved registers and the return address.
     constexpr auto kArguments = static_cast<std::int32_t>(kChangedByCalls.size() + 1) * kWord;
     const auto argument = [&](unsigned reg, int index) {
         code.with_memory(kLoad, reg, Address{kStack, kNoGpr, 1, kArguments + index * kWord});
@@ -35,7 +35,8 @@ void emit_call(Assembler& code, unsigned cursor,
         code.load_context(RDX, kCursorOffset);
     else
         code.registers(kStore, RDX, cursor);
-    // Room for two records: faults at the end of the buffer; the handler then changes rdx.
+    // Needs room for two records: the store faults at the end of the buffer, and the handler then
+    // changes rdx.
     code.with_memory(kStore, RDX, Address{RDX, kNoGpr, 1, sizeof(trace_record_t)});
     code.prefetch_for_write(Address{RDX, kNoGpr, 1, kPrefetched});
     argument(RSI, 0);
@@ -62,8 +63,8 @@ Address at(unsigned base, std::int32_t displacement) {
     return {static_cast<std::uint8_t>(base), kNoGpr, 1, displacement};
 }
 
-// `place`: of a set's first way; becomes that of the way whose line was used least recently. Which
-// one it is cannot be predicted: so there is no branch.
+// `place`: the offset of a set's first way; becomes that of the least recently used way. The code
+// has no branch, because the result cannot be predicted.
 void emit_least_recent(Assembler& code, std::size_t cache, std::uint32_t ways, unsigned place,
                        unsigned least, unsigned other) {
     code.with_context(kLoad, least, cache + FirstLevel::kUses, true,
@@ -88,7 +89,8 @@ void emit_note_use(Assembler& code, std::size_t cache, unsigned place, unsigned 
                       static_cast<std::uint8_t>(place));
 }
 
-// The record of what is in `value`, which is changed, with the site at [rsp + site].
+// Writes a record with the value in register `value`, which it changes, and with the site at [rsp +
+// site].
 void emit_record(Assembler& code, const trace::Spec& spec, unsigned value, unsigned cursor,
                  std::int32_t site) {
     code.load_context(cursor, kCursorOffset);
@@ -130,7 +132,7 @@ void emit_first_level_miss_stub(Assembler& code, const trace::Spec& spec, unsign
     const auto index = static_cast<std::uint8_t>(spare);
     const auto shift = static_cast<unsigned>(std::countr_zero(spec.data.line_bytes));
     constexpr std::uint32_t kPlacesMask = FirstLevel::kPlaces - 1;
-    // Two more registers.
+    // Two more registers are needed.
     unsigned line = RAX, other = RCX;
     while (line == address || line == spare) ++line;
     other = line + 1;
@@ -154,7 +156,7 @@ void emit_first_level_miss_stub(Assembler& code, const trace::Spec& spec, unsign
     code.load_context_word(other, kDataPlacesInContext, index);
     code.test_bits(other, FirstLevel::kAmbiguous);
     const std::uint64_t ambiguous = code.jump_if(kNotEqual, code.address);
-    // A line with the same element of data_places, still in the cache?
+    // Checks for another line in the cache with the same element of data_places.
     code.with_context(kLoad, other, kDataCacheInContext + FirstLevel::kLines, true,
                       static_cast<std::uint8_t>(other));
     code.registers(0x31, other, line);  // xor
@@ -189,7 +191,7 @@ void emit_first_level_miss_stub(Assembler& code, const trace::Spec& spec, unsign
 
 void emit_first_level_fetch_miss_stub(Assembler& code, const trace::Spec& spec) {
     constexpr unsigned kLine = RAX, kPlace = RCX, kLeast = RDX, kOther = RSI;
-    // Above what is pushed here and the return address.
+    // Above the register that is pushed here and the return address.
     constexpr std::int32_t kPc = 2 * kWord, kSite = 3 * kWord, kNumber = 4 * kWord;
     code.store_context(kSavedRegisters, kLine);
     code.store_context(kSavedRegisters + kWord, kPlace);

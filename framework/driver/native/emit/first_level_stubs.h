@@ -1,5 +1,5 @@
-// The subroutines that translated code calls for what misses the first level (FirstLevel), and for
-// what it does not look up by itself. Arguments are on Context::stub_stack.
+// Subroutines that translated code calls for misses of the first level (FirstLevel), and for
+// lookups that it does not do itself. Arguments are on Context::stub_stack.
 #pragma once
 
 #include "framework/driver/native/emit/assembler.h"
@@ -7,27 +7,29 @@
 
 namespace assay::native {
 
-// --- They call C++. They change no register but the flags and the trace cursor, which is in the
-// register `cursor`, or in the context if that is kNoGpr.
+// --- These call C++. They change only the flags and the trace cursor. The register `cursor` has
+// the cursor, or the context if `cursor` is kNoGpr.
 
-// First pushed first: the reference's bytes, its site, its address.
+// Pushed in this order: the reference's bytes, its site, its address.
 void emit_first_level_reference_stub(Assembler& code, unsigned cursor);
-// By how many bytes the last reference lies above the first, then site and address of the first.
+// Pushed in this order: the distance in bytes from the first reference up to the last, the site and
+// the address of the first.
 void emit_first_level_series_stub(Assembler& code, unsigned cursor);
-// The numbers of the first line (lower half) and the last, the site, the instruction's pc.
+// Pushed in this order: the numbers of the first line (lower half) and the last, the site, the
+// instruction's address.
 void emit_first_level_fetch_stub(Assembler& code, unsigned cursor);
 
-// --- They do it themselves. The cursor is in the context.
+// --- These do all work themselves. The cursor is in the context.
 
-// So long at most.
+// The largest size of the next two.
 std::uint64_t first_level_miss_stub_bytes(const trace::Spec& spec);
-// A reference of `bytes` bytes whose line is not where data_places says; of any alignment. Its
-// address is in the register `address`; that is changed, as is `spare`. Pushed is the site.
-// `reference_stub`: that above.
+// For a reference of `bytes` bytes, aligned or not, whose line is not where data_places says. The
+// register `address` has its address. The stub changes this register and `spare`. The site is
+// pushed. `reference_stub`: the one above.
 void emit_first_level_miss_stub(Assembler& code, const trace::Spec& spec, unsigned address,
                                 unsigned spare, unsigned bytes, std::uint64_t reference_stub);
-// The fetch from one line, which is not in the cache. Pushed are its number, the site, and the
-// instruction's pc.
+// For a fetch from one line that is not in the cache. Pushed are the line's number, the site, and
+// the instruction's address.
 void emit_first_level_fetch_miss_stub(Assembler& code, const trace::Spec& spec);
 
 }  // namespace assay::native

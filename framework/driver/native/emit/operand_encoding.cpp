@@ -10,10 +10,11 @@ namespace assay::native {
 namespace {
 
 constexpr unsigned kExtensions = kBaseExtension | kIndexExtension;
-constexpr unsigned kInvertedExtensions = 5;  // shift
+constexpr unsigned kInvertedExtensions = 5;  // their place in VEX, EVEX and XOP
 
 bool is_long_vector_prefix(unsigned byte) {
-    constexpr unsigned kVex = 0xc4, kEvex = 0x62, kXop = 0x8f;  // before ModRM: else it is pop
+    constexpr unsigned kVex = 0xc4, kEvex = 0x62,
+                       kXop = 0x8f;  // XOP before ModRM; otherwise 0x8f is pop
     return byte == kVex || byte == kEvex || byte == kXop;
 }
 
@@ -26,7 +27,7 @@ bool is_legacy_prefix(unsigned byte) {
            byte == 0xf2 || byte == 0xf3;
 }
 
-// Where REX, VEX, EVEX, XOP or the opcode stands.
+// The position of REX, VEX, EVEX, XOP or the opcode.
 unsigned behind_legacy_prefixes(const Instruction& instruction) {
     unsigned at = 0;
     while (at < instruction.form->opcode_offset && is_legacy_prefix(instruction.bytes[at])) ++at;
@@ -46,8 +47,7 @@ unsigned extensions_of(const Instruction& instruction) {
 }
 
 // Prefixes: SDM volume 2, 2.1.1 and 2.2.1; VEX: 2.3.5; EVEX: 2.7.1; XOP: AMD64 Architecture
-// Programmer's Manual volume 6, 1.1.2. A RIP-relative operand may have any extensions: they mean
-// nothing there.
+// Programmer's Manual volume 6, 1.1.2. The extensions have no meaning for a RIP-relative operand.
 unsigned head_of(const Instruction& instruction, bool keeps_segment, unsigned extensions,
                  std::uint8_t* out) {
     const unsigned end = instruction.form->modrm_offset;

@@ -19,7 +19,7 @@ constexpr Address kBytesArgument{RSP, kNoGpr, 1, 24};
 constexpr Address kDistanceArgument = kBytesArgument;
 constexpr std::int32_t kArgumentBytes = 24;
 
-// The cursor goes to rdx. `cursor`: the register that has it, kNoGpr for the context.
+// Puts the cursor into rdx. `cursor`: the register that has it, or kNoGpr for the context.
 void save(Assembler& code, unsigned cursor) {
     code.store_context(kSaved, RAX);
     code.store_context(kSaved + 8, RCX);
@@ -50,8 +50,8 @@ void end(Assembler& code, unsigned cursor) {
     code.ret();
 }
 
-// Makes the line in rax the most recent of its set, whose offset goes to rcx. If it was that
-// before, a comparison says equal.
+// Makes the line in rax the most recent one of its set. rcx gets the set's offset. With `compare`,
+// the zero flag is set if the line was the most recent one already.
 void touch(Assembler& code, std::int32_t set_mask, bool compare) {
     code.registers(0x89, RCX, RAX, false);
     code.group1(kAnd, RCX, set_mask, false);
@@ -59,15 +59,15 @@ void touch(Assembler& code, std::int32_t set_mask, bool compare) {
     code.with_context(kStore, RAX, kTag, true, RCX);
 }
 
-// Always records the reference, and before it what was touched of the most recent lines of the sets
-// in which its first and its last byte lie: if these are its own lines, so much the better.
+// Always records the reference. Before it, records the footprints of the most recent lines of the
+// sets of its first and last byte, even if these are its own lines.
 void emit_footprint_stub(Assembler& code, const trace::Filter& filter, unsigned cursor) {
     const auto at = [](unsigned record, std::int32_t offset) {
         return Address{RDX, kNoGpr, 1, static_cast<std::int32_t>(record) * kRecordBytes + offset};
     };
     save(code, cursor);
     code.with_memory(kLoad, RAX, kAddressArgument);
-    code.with_memory(kStore, RAX, at(2, 0));  // begun first, as in begin()
+    code.with_memory(kStore, RAX, at(2, 0));  // stored first, as in begin()
     code.with_memory(kLoad, RCX, kSiteArgument);
     code.with_memory(kStore, RCX, at(2, 8));
     code.lea(RCX, Address{RCX, kNoGpr, 1, -1});
@@ -90,8 +90,8 @@ void emit_footprint_stub(Assembler& code, const trace::Filter& filter, unsigned 
     end(code, cursor);
 }
 
-// Always records the reference, which may be a write that tells something; its lines count as not
-// written then, so that the next write does, too.
+// Always records the reference, because it may be a write that must be recorded. Its lines then
+// count as not written, so that the next write is also recorded.
 void emit_first_write_stub(Assembler& code, const trace::Filter& filter, unsigned cursor) {
     begin(code, cursor);
     for (const bool last : {false, true}) {
@@ -130,7 +130,7 @@ void emit_reference_stub(Assembler& code, const trace::Spec& spec, unsigned curs
     code.move_if(kNotEqual, RDX, RAX);
     end(code, cursor);
 
-    // Both lines become the most recent of their sets.
+    // Both lines become the most recent ones of their sets.
     code.patch(straddles, code.address);
     code.group1(kAnd, RAX, -line, true);
     touch(code, set_mask, true);
@@ -167,12 +167,13 @@ void drop_arguments(Assembler& code) {
     code.lea(RSP, Address{RSP, kNoGpr, 1, kArgumentBytes});
 }
 
-// Each by itself: those of a series that is not aligned may lie in two lines.
+// Handles each reference by itself, because a reference of an unaligned series may lie in two
+// lines.
 void emit_each_of_series(Assembler& code, std::uint64_t reference_stub) {
     constexpr int kStep = 8;
     const std::uint64_t next = code.address;
     code.push_constant(kStep);
-    // The site and then the address, which lies as far from where it is pushed.
+    // Pushes the site, then the address: both are at the same distance when they are pushed.
     for (int i = 0; i < 2; ++i) push(code, Address{RSP, kNoGpr, 1, kSiteArgument.disp + 8});
     code.call(reference_stub);
     drop_arguments(code);
@@ -192,7 +193,7 @@ void emit_each_of_series(Assembler& code, std::uint64_t reference_stub) {
     code.jump(next);
 }
 
-// The record begun at rdx counts if a line has become the most recent of its set just now.
+// Keeps the record at rdx if touch() has just made a line the most recent one of its set.
 void keep_if_new(Assembler& code) {
     code.lea(RAX, Address{RDX, kNoGpr, 1, kRecordBytes});
     code.move_if(kNotEqual, RDX, RAX);
@@ -200,7 +201,7 @@ void keep_if_new(Assembler& code) {
 
 }  // namespace
 
-// Those of the series' references are recorded that are the first in their line.
+// Records the references of the series that are the first in their line.
 void emit_series_stub(Assembler& code, const trace::Spec& spec, unsigned cursor,
                       std::uint64_t reference_stub) {
     const trace::Filter& filter = spec.data;
@@ -225,7 +226,8 @@ void emit_series_stub(Assembler& code, const trace::Spec& spec, unsigned cursor,
     const std::uint64_t differs = code.short_jump_if(kNotEqual);
     end(code, cursor);
 
-    // Upwards, the second line's first reference is at its begin, otherwise at its end.
+    // In an upward series, the second line's first reference is at the line's begin, otherwise at
+    // its end.
     code.patch_short(differs);
     code.lea(RAX, Address{RAX, kNoGpr, 1, -8});
     code.move_if(kAbove, RAX, RCX);
@@ -248,7 +250,7 @@ void emit_series_stub(Assembler& code, const trace::Spec& spec, unsigned cursor,
     emit_each_of_series(code, reference_stub);
 }
 
-// One argument: the site, above the return address.
+// The only argument is the site, above the return address.
 void emit_miss_stub(Assembler& code, const trace::Spec& spec, unsigned address, unsigned spare,
                     unsigned bytes, std::uint64_t reference_stub) {
     const auto base = static_cast<std::uint8_t>(spare);
@@ -258,7 +260,7 @@ void emit_miss_stub(Assembler& code, const trace::Spec& spec, unsigned address, 
         misaligned = code.short_jump_if(kNotEqual);
     }
     code.load_context(spare, kCursorOffset);
-    code.with_memory(kStore, address, Address{base, kNoGpr, 1, 0});  // as in begin()
+    code.with_memory(kStore, address, Address{base, kNoGpr, 1, 0});  // stored first, as in begin()
     push(code, Address{RSP, kNoGpr, 1, 8});
     pop(code, Address{base, kNoGpr, 1, 8});
     code.prefetch_for_write(Address{base, kNoGpr, 1, kPrefetched});
@@ -296,7 +298,7 @@ std::uint64_t function_of(CallTreeStub stub) {
 }  // namespace
 
 void emit_call_tree_stub(Assembler& code, CallTreeStub stub) {
-    // Above what is saved and the return address.
+    // Above the saved registers and the return address.
     constexpr auto kArguments = static_cast<std::int32_t>((kChangedByCalls.size() + 1) * 8);
     for (const unsigned reg : kChangedByCalls) code.push(reg);
     code.with_memory(kLoad, RDX, Address{RSP, kNoGpr, 1, kArguments});
