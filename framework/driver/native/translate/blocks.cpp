@@ -7,7 +7,7 @@ namespace assay::native {
 
 void BlockIncrements::place(Placer& placer, const PlannedBlock& block, unsigned instr) {
     if (instr + 1 != block.end()) return;
-    // What is predicted is counted with the prediction.
+    // The prediction also counts the block.
     if (Predictions::wanted(spec_) && is_predicted(plan_.instructions[instr])) return;
     if (changes_context(block))
         placer.place_at_entry(block);
@@ -15,7 +15,8 @@ void BlockIncrements::place(Placer& placer, const PlannedBlock& block, unsigned 
         placer.place_anywhere(block);
 }
 
-// It counts where it was entered.
+// True if the block may change its context. It must be counted in the context in which it was
+// entered.
 bool BlockIncrements::changes_context(const PlannedBlock& block) const {
     if (!Contexts::wanted(spec_)) return false;
     for (unsigned instr = block.first; instr < block.end(); ++instr)
@@ -54,7 +55,7 @@ void BlockRecords::place(Placer& placer, const PlannedBlock& block, unsigned ins
     if (instr == block.first) placer.place_before(instr);
 }
 
-// Only moves and lea: flags may be live.
+// Uses only moves and lea, because flags may be live.
 void BlockRecords::emit(const Item& item) {
     const auto cursor = static_cast<std::uint8_t>(scratch_.cursor(0, item.position));
     const std::uint32_t site = writer_.new_site(item.instr, 0, TRACE_SITE_BLOCK, 0);

@@ -1,5 +1,5 @@
-// Instrumentation of blocks: one increment of each block's counter, and a record of each execution
-// for profilers that need their order.
+// Instrumentation of blocks: it increments each block's counter, and records each execution for
+// profilers that need the order of blocks.
 #pragma once
 
 #include "framework/driver/native/translate/capture.h"

@@ -4,12 +4,12 @@
 
 namespace assay::native {
 
-// Before a block, where all of the target's state is in its place.
 void Boundaries::gate(const PlannedBlock& block) {
     if (!block.has_boundary()) return;
     const bool flags_live = plan_.flags_live[block.first] != 0;
     const KeptFlags flags(hot_, flags_live, false);
-    // First: who leaves has counted nothing else of the block.
+    // This comes first, because a thread that leaves here must not have counted anything else of
+    // the block.
     if (block.counted_in_slice) {
         count_down(hot_, offsetof(Context, slice_countdown), block.count);
         const std::uint64_t negative = hot_.jump_if(kSign, hot_.address);
@@ -51,7 +51,6 @@ std::uint64_t Boundaries::leave_at_entry(const PlannedBlock& block, ExitKind kin
     return address;
 }
 
-// At a return or an indirect jump, with its target in rcx, and rax free.
 void Boundaries::check_left(unsigned position) {
     if (!plan_.leaves_functions) return;
     const bool flags_live = plan_.flags_live[position] != 0;
@@ -70,15 +69,14 @@ void Boundaries::check_left(unsigned position) {
 
 // --- Intervals.
 
-// Subtracts `instructions`, and leaves before `block` if that is more than remain. Changes flags.
-// `leave`: what does that.
+// Subtracts `instructions`, and jumps to `leave` if fewer remain in the interval. Changes flags.
 void Boundaries::count_interval_down(Assembler& code, unsigned instructions, std::uint64_t leave) {
     count_down(code, offsetof(Context, interval_countdown), static_cast<int>(instructions));
     code.jump_if(kSign, leave);
 }
 
-// Instructions from `block` to where the unit counts again, or to its end; and what is counted with
-// them of what follows.
+// The instructions from `block` to the next block of the unit that counts, or to the unit's end,
+// and those of other units that are counted with them.
 unsigned Boundaries::instructions_from(const PlannedBlock& block) const {
     const auto next =
         std::find_if(plan_.blocks.begin(), plan_.blocks.end(), [&](const PlannedBlock& later) {
@@ -90,8 +88,8 @@ unsigned Boundaries::instructions_from(const PlannedBlock& block) const {
            plan_.blocks[writer_.counted_by].counted_beyond;
 }
 
-// Where jumps into the middle of a unit arrive: who comes from the block before has been counted
-// where the unit was entered.
+// The entry for jumps into the middle of a unit. A thread that comes from the block before has been
+// counted at the entry of the unit.
 std::uint64_t Boundaries::interval_arrival(const PlannedBlock& block, std::uint64_t body) {
     const bool flags_live = plan_.flags_live[block.first] != 0;
     const std::uint64_t leave = leave_at_entry(block, ExitKind::kInterval, flags_live);
@@ -105,7 +103,7 @@ std::uint64_t Boundaries::interval_arrival(const PlannedBlock& block, std::uint6
 
 // --- Bursts: instructions are counted where a unit is left.
 
-// Instructions of its unit before the block that a jump to `pc` will enter, as far as is known.
+// How many instructions of its unit come before the block at `pc`; 0 if the unit is not known.
 unsigned Boundaries::position_of(std::uint64_t pc) const {
     const auto own =
         std::find_if(plan_.blocks.begin(), plan_.blocks.end(),
@@ -129,7 +127,6 @@ void Boundaries::counted_jump(const PlannedBlock& block, std::uint64_t target, b
     hot_.patch(negative, leave);
 }
 
-// At a return or an indirect jump, with its target in rcx, and rax free.
 void Boundaries::count_leaving(unsigned position) {
     if (!plan_.counts_at_exits) return;
     const bool flags_live = plan_.flags_live[position] != 0;

@@ -1,5 +1,5 @@
-// Where collecting begins and ends: what counts instructions down to a boundary of a region
-// (Regions), of an interval (Intervals) or of a burst (Bursts), and leaves there.
+// Begins and ends collecting. Counts instructions down to a boundary of a region (Regions), of an
+// interval (Intervals) or of a burst (Bursts), and leaves to the driver there.
 #pragma once
 
 #include "framework/driver/native/translate/unit_plan.h"
@@ -11,12 +11,12 @@ class Boundaries : public UnitPart {
   public:
     using UnitPart::UnitPart;
 
-    // Before a block, where all of the target's state is in its place.
+    // Comes before a block, where all of the program's state is in its place.
     void gate(const PlannedBlock& block);
     // --- Intervals.
     unsigned instructions_from(const PlannedBlock& block) const;
     std::uint64_t interval_arrival(const PlannedBlock& block, std::uint64_t body);
-    // --- Where the unit is left. At a return or an indirect jump its target is in rcx, and rax is
+    // --- Where the unit is left. At a return or an indirect jump, rcx has the target, and rax is
     // free.
     void check_left(unsigned position);
     void count_leaving(unsigned position);
@@ -28,35 +28,35 @@ class Boundaries : public UnitPart {
     unsigned position_of(std::uint64_t pc) const;
 };
 
-// Where the items of a unit go.
+// Decides where the items of a unit go.
 
-// For one block after another, captures place items for one instruction after another. Items stay
-// in the order in which they are placed.
+// Captures place items for one instruction after another, block by block. Items keep the order in
+// which they are placed.
 class Placer {
   public:
     explicit Placer(UnitPlan& plan);
 
     void begin(PlannedBlock& block);
     void end(PlannedBlock& block) const;
-    // Which one places.
+    // The capture that places the next items.
     void set_capture(std::uint8_t number) { capture_ = number; }
 
-    // At the latest point where the flags are dead, not before the items that are there already,
-    // nor before an instruction that changes a register of `address`; if there is none, right
-    // before its instruction.
+    // Places the item at the latest point where the flags are dead, or right before its instruction
+    // if there is no such point. The item goes after all present items, and after instructions that
+    // change a register of `address`.
     void place(Item item, GprMask address = 0);
-    // Right before the instruction, or right behind it.
+    // Right before the instruction, or right after it.
     void place_before(unsigned instr);
     void place_behind(unsigned instr);
-    // At the first point of the block where the flags are dead, wherever other items are; if there
-    // is none, at its beginning. When all of the others are there.
+    // At the first point of the block where the flags are dead, or at its beginning if there is no
+    // such point. Call this when all other items are placed, because it ignores their order.
     void place_anywhere(const PlannedBlock& block);
-    // At the block's beginning, when all of the others are there.
+    // At the block's beginning. Call this when all other items are placed.
     void place_at_entry(const PlannedBlock& block);
-    // What is placed from now on must not go before the instruction.
+    // Later items must not go before the instruction.
     void stay_behind(unsigned instr) { earliest_ = instr + 1; }
 
-    // The plan of the items, to which references can be added.
+    // The plan of the items. Captures may add references to it.
     UnitPlan& plan() { return plan_; }
 
   private:
@@ -64,7 +64,7 @@ class Placer {
 
     UnitPlan& plan_;
     std::uint8_t capture_ = 0;
-    unsigned earliest_ = 0;  // where the next item may go
+    unsigned earliest_ = 0;  // the first possible place of the next item
 };
 
 }  // namespace assay::native

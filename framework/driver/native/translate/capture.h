@@ -1,17 +1,17 @@
-// What a capture has to say when a unit is translated. Each is a class derived from Capture, in
-// files of its own, and named in the list of captures.h; nothing else names it.
+// The interface of a capture: the planner and the emitter call these functions for each unit. Each
+// capture is a class derived from Capture, in its own files. Only the list in captures.h names it.
 //
-//   of any unit          whether the specification wants it, and what it does to blocks and to
-//                        registers: the planner asks for that before it knows what is live
-//   place()              of each instruction in turn: the items that it wants before and behind it
+//   static members      whether the specification wants it, and its effect on blocks and registers.
+//                       The planner needs these before it knows what is live
+//   place()             for each instruction: the items before and after it
 //   at_entry(), emit(), before(), behind(), before_branch(), leave(), leave_indirectly()
-//                        what it writes at these points, when the unit is emitted
+//                       emit code at these points of the unit
 //
-// Captures come in the order of the list; behind an instruction, and where a block is left, in the
-// opposite one.
+// Captures are called in the order of the list. After an instruction, and on a way out of a block,
+// the order is reversed.
 //
-// An object is there for one unit, and only if that collects and the specification wants it.
-// Classes are final, so that these calls are no virtual ones: see captures.h.
+// An object lives for one unit. It exists only if the unit collects and the specification wants it.
+// Classes are final, so that these calls are not virtual: see captures.h.
 #pragma once
 
 #include "framework/driver/native/translate/boundaries.h"
@@ -20,13 +20,13 @@
 
 namespace assay::native {
 
-// A way out of a block whose target is known: on to other code of the program or, where that is 0,
-// to the driver. Also that of a block which no branch ends.
+// A way out of a block whose target is known: to other code of the program, or to the driver if
+// `target` is 0. A block without a branch at its end also has one.
 struct Way {
     const Instruction& last;  // of the block
-    unsigned position;        // of that
+    unsigned position;        // of this instruction
     std::uint64_t target;
-    bool taken;  // false: control goes on right behind
+    bool taken;  // false: control continues right after the block
     Live live;
 };
 
@@ -35,43 +35,44 @@ class Capture : public UnitPart {
     using UnitPart::UnitPart;
     virtual ~Capture() = default;
 
-    // --- Of any unit. Each capture has
+    // --- For any unit. Each capture has
     //
-    //         static bool wanted(const trace::Spec& spec);
+    //             static bool wanted(const trace::Spec& spec);
     //
-    //     and any of these, where it is not what they say here.
+    //         and redefines those of the following that differ.
 
-    // A block ends behind the instruction, which is no branch.
+    // True if a block must end after the instruction, which is no branch.
     static bool ends_block(const Instruction& /*instruction*/) { return false; }
-    // Of which registers it needs the program's values, before such an instruction and behind it.
-    // The instruction's own, and rsp, are never lost.
+    // The registers whose program values the capture needs before and after such an instruction.
+    // The values of rsp and of the registers that the instruction uses are always there.
     static ValueRegisters reads(const TraceTables& /*tables*/, const Form& /*form*/) { return {}; }
-    // On the ways out of a block it borrows registers or changes flags.
+    // True if it borrows registers or changes flags on the ways out of a block.
     static constexpr bool kNeedsLiveOnWays = false;
-    // It wants one place in a block where the flags are dead, and no more.
+    // True if it needs only one place in a block where the flags are dead.
     static constexpr bool kOnePlaceWillDo = false;
 
-    // --- What it wants to be emitted where flags and registers are dead, for the instruction.
-    //     emit() gets these items.
+    // --- Items: code at places where flags and registers are dead. place() requests items for the
+    //         instruction, and emit() gets them.
 
     virtual void place(Placer& /*placer*/, const PlannedBlock& /*block*/, unsigned /*instr*/) {}
     virtual void emit(const Item& /*item*/) {}
 
     // --- In hot code, or in cold code that leads there.
 
-    // Where a block is entered.
+    // At the entry of a block.
     virtual void at_entry(const PlannedBlock& /*block*/, Block& /*record*/) {}
-    // Right before an instruction that is no branch, and right behind it.
+    // Right before an instruction that is no branch, and right after it.
     virtual void before(const Instruction& /*instruction*/, unsigned /*position*/) {}
     virtual void behind(const Instruction& /*instruction*/, unsigned /*position*/) {}
-    // Before a branch, or what leaves to the driver. No register is borrowed.
+    // Before a branch, or before an instruction that leaves to the driver. No register is borrowed.
     virtual void before_branch(const Instruction& /*branch*/, unsigned /*position*/) {}
-    // True if leave() is wanted on both ways of the conditional branch. Else it gets none of them.
+    // True if leave() must be called on both ways of the conditional branch. Otherwise it is called
+    // on no way.
     virtual bool follows(const Instruction& /*branch*/, unsigned /*position*/) { return false; }
-    // On a way out of the present block, behind its last instruction.
+    // On a way out of the present block, after its last instruction.
     virtual void leave(const Way& /*way*/) {}
-    // Within an indirect branch or return, whose target is in rcx. What the program has in rax and
-    // rcx waits in the context, so that rax is free.
+    // Within an indirect branch or return. rcx has the target. The program's rax and rcx wait in
+    // the context, so rax is free.
     virtual void leave_indirectly(const Instruction& /*branch*/, unsigned /*position*/) {}
 };
 

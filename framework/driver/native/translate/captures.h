@@ -1,5 +1,5 @@
-// All captures, in their order: see capture.h. A new one is a header, a source file, and its name
-// here.
+// All captures, in their order: see capture.h. A new capture needs a header, a source file, and its
+// name here.
 #pragma once
 
 #include "framework/driver/native/translate/blocks.h"
@@ -16,12 +16,12 @@
 
 namespace assay::native {
 
-// Captures, in order: what the planner and the emitter go over instead of knowing any by name.
+// The planner and the emitter go over this list, and know no capture by its name.
 
 template <typename... C>
 class CaptureList {
   public:
-    // --- Of any unit.
+    // --- For any unit.
 
     static bool end_block(const trace::Spec& spec, const Instruction& instruction) {
         return ((C::wanted(spec) && C::ends_block(instruction)) || ...);
@@ -42,7 +42,7 @@ class CaptureList {
         return (C::wanted(spec) || ...) && ((C::kOnePlaceWillDo || !C::wanted(spec)) && ...);
     }
 
-    // --- Of one.
+    // --- For one unit.
 
     explicit CaptureList(UnitWriter& writer) {
         if (!writer.plan.collects()) return;
@@ -93,7 +93,7 @@ class CaptureList {
         backwards([&](auto& capture) { capture.leave_indirectly(branch, position); });
     }
 
-    // Which one of the list it is: Item::capture.
+    // The number of a capture in the list: Item::capture.
     template <typename Each>
     static constexpr std::uint8_t kNumber = [] {
         unsigned number = 0;
@@ -122,10 +122,12 @@ class CaptureList {
     std::tuple<std::optional<C>...> captures_;
 };
 
-// Of an instruction, its fetch is recorded before its references, which for a call are still its
-// caller's. Values are read on a way out before others borrow registers there. What counts the
-// block goes to a place that the items of all others have left. On a way out all else is still done
-// in the block's context.
+// The order ensures the following:
+// - The fetch of an instruction is recorded before its references.
+// - The references of a call belong to the caller's context.
+// - On a way out, values are read before other captures borrow registers, and all captures work in
+//   the block's context.
+// - The increment of a block's counter gets a place after the items of all others.
 using Captures = CaptureList<Contexts, BlockRecords, Fetches, MemoryReferences, Specials,
                              Predictions, Branches, Values, Calls, BlockIncrements>;
 

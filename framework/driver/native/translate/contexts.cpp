@@ -30,8 +30,7 @@ std::int32_t offset_of(std::uint32_t word) {
     return static_cast<std::int32_t>(word * sizeof(std::uint64_t));
 }
 
-// The arithmetic flags, kept in the context if they are live. rax is free where these are called,
-// and in between.
+// Keep live arithmetic flags in the context. rax must be free at both calls and in between.
 void keep_flags(Assembler& code, bool live) {
     if (!live) return;
     save_flags(code, true);
@@ -61,13 +60,13 @@ std::uint64_t Contexts::emit_site(const CallSite& site) {
     return address;
 }
 
-// `target`: the register that it is in.
+// `target`: the register that holds the target.
 void Contexts::call_subroutine(CallTreeStub stub, std::uint64_t argument, unsigned target) {
     writer_.call_stub(cache_.call_tree_stub(stub), [&] {
         if (fits32(static_cast<std::int64_t>(argument))) {
             cold_.push_constant(static_cast<std::uint32_t>(argument));
         } else {
-            // Right where it would be, and the target's register again.
+            // Puts the argument on the stack, and the target back into its register.
             cold_.push(target);
             cold_.move_imm64(target, argument);
             cold_.with_memory(0x87, target, at(RSP, 0));  // xchg
@@ -76,7 +75,7 @@ void Contexts::call_subroutine(CallTreeStub stub, std::uint64_t argument, unsign
     });
 }
 
-// --- Where the stack pointer gets a value from elsewhere.
+// --- Where the stack pointer is loaded from elsewhere.
 
 void Contexts::behind(const Instruction& /*instruction*/, unsigned position) {
     if (!Calls::leaves_stack(plan_, plan_.blocks[writer_.block_index], position)) return;
@@ -123,9 +122,9 @@ void Contexts::leave(const Way& way) {
         jump(way);
 }
 
-// Behind the innermost frame, that of a call whose return address has been pushed: it does not
-// count yet. Then `top` is where it is, and `node` the present node. Returns the jump for want of
-// room.
+// Writes a frame after the innermost one, for a call whose return address has been pushed.
+// enter_callee() makes it the innermost frame. `top` gets its place, and `node` the present node.
+// Returns the jump for the case that there is no room.
 std::uint64_t Contexts::write_frame(unsigned top, unsigned node) {
     hot_.load_context(top, kTop);
     hot_.with_context(kCompareMemory, top, kEnd);
@@ -137,7 +136,7 @@ std::uint64_t Contexts::write_frame(unsigned top, unsigned node) {
     return full;
 }
 
-// The node that a word of `node` leads to. Returns the jump if there is none.
+// Loads the node from a word of `node`. Returns the jump for the case that the word is empty.
 std::uint64_t Contexts::load_next(unsigned node, std::uint32_t word) {
     hot_.with_memory(kLoad, node, at(node, offset_of(word)));
     hot_.registers(0x85, node, node);  // test
@@ -250,7 +249,7 @@ void Contexts::call_indirectly(const Instruction& branch) {
 
 void Contexts::jump_indirectly(const Instruction& branch) {
     const std::uint32_t word = word_of_way(branch.pc, 0);
-    // Most go to the same range: tables of switch statements.
+    // Most jumps stay in the same range, such as those of switch statements.
     hot_.load_context(RAX, kNode);
     hot_.with_memory(kLoad, RAX, at(RAX, kRange));
     hot_.registers(0x31, RAX, RCX);  // xor
@@ -279,7 +278,7 @@ void Contexts::jump_indirectly(const Instruction& branch) {
     cold_.jump(back);
 }
 
-// From a function; rsp is as it is behind.
+// Return from a function. rsp has its value after the return.
 void Contexts::come_back() {
     hot_.load_context(RAX, kTop);
     hot_.with_memory(kCompareMemory, RSP, at(RAX, kAddress - kFrameBytes));

@@ -1,15 +1,15 @@
-// Instrumentation of calling contexts: which node of the CallTree is the present one. Blocks are
-// counted in its words where they are counted anyway (BlockIncrements, Predictions).
+// Instrumentation of calling contexts: it keeps the present node of the CallTree. BlockIncrements
+// and Predictions count blocks in the words of this node.
 //
-//   a call             puts the present node on the stack of frames. The callee's is in the word of
-//                      that call; an indirect call's is the right one if its entry is the target
-//   a return           finds the caller's node in the innermost frame, whose address must be the
-//                      stack pointer, and the node's range the one that it returns to
-//   a way to a block   that begins in another range of code: the node is in the word of that way
-//   the stack pointer  gets a value from elsewhere: it must be on the same stack still, and in the
-//                      same frame
+//   a call             pushes the present node on the stack of frames. The word of the call has the
+//                      callee's node. For an indirect call, the node's entry must be the target
+//   a return           finds the caller's node in the innermost frame. The frame's address must be
+//                      the stack pointer, and the return address must lie in the node's range
+//   a way to a block   in another range of code: the word of this way has the node
+//   the stack pointer  is loaded from elsewhere: it must still be on the same stack and in the same
+//                      frame
 //
-// Whatever is otherwise goes through a subroutine (emit/record_stubs.h).
+// In all other cases, a subroutine does the work (emit/record_stubs.h).
 #pragma once
 
 #include "framework/driver/native/translate/capture.h"
@@ -30,9 +30,9 @@ class Contexts final : public Capture {
     void leave_indirectly(const Instruction& branch, unsigned position) override;
 
   private:
-    std::uint64_t range() const;  // that of the present block
+    std::uint64_t range() const;  // the range of the present block
     std::uint32_t word_of_way(std::uint64_t pc, std::uint64_t target);
-    // In cold code.
+    // --- In cold code.
     std::uint64_t emit_site(const CallSite& site);
     void call_subroutine(CallTreeStub stub, std::uint64_t argument, unsigned target);
 

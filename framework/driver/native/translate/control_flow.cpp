@@ -12,8 +12,8 @@ constexpr std::size_t kContextNode = offsetof(Context, calls) + offsetof(CallSta
 constexpr std::size_t kHistory = kPredictor + offsetof(Predictor, history);
 constexpr std::size_t kNextStates = kPredictor + offsetof(Predictor, next_states);
 
-// True if the instruction gives rsp a value that was not computed from rsp before in the block, as
-// compilers do to allocate memory of variable size.
+// True if the instruction gives rsp a value that the block has not computed from rsp. Code that
+// allocates memory of variable size computes it from rsp.
 bool sets_from_elsewhere(const UnitPlan& plan, const PlannedBlock& block, unsigned instr) {
     const Instruction& setting = plan.instructions[instr];
     if (!setting.sets_stack()) return false;
@@ -28,9 +28,9 @@ bool sets_from_elsewhere(const UnitPlan& plan, const PlannedBlock& block, unsign
     return true;
 }
 
-// True if the instruction changes rsp last before an indirect jump, and the value that it changes
-// is from elsewhere: the unwinder of exceptions enters a function with `mov rsp, rcx; pop rcx; jmp
-// rcx`. Only the pop ends the frames of what was called there.
+// True if the instruction is the last change of rsp before an indirect jump, and if it changes a
+// value from elsewhere. The unwinder of exceptions enters a function with `mov rsp, rcx; pop rcx;
+// jmp rcx`. Only the pop ends the frames of the functions that were called there.
 bool leaves_by_jump(const UnitPlan& plan, const PlannedBlock& block, unsigned instr) {
     const unsigned last = block.end() - 1;
     const auto changes_stack = [&](unsigned i) {
@@ -53,7 +53,7 @@ bool two_are_dead(GprMask live) {
 
 // --- Records of branches.
 
-// The site stands for both ways of a conditional branch: `aux` tells them apart.
+// A conditional branch has one site for both of its ways. `aux` tells them apart.
 void Branches::before_branch(const Instruction& branch, unsigned position) {
     if (follows(branch, position))
         sites_[writer_.block_index] = writer_.new_site(position, 0, TRACE_SITE_BRANCH, 0);
@@ -98,7 +98,8 @@ void Predictions::leave(const Way& way) {
     predict(way.last, way.taken, way.live);
 }
 
-// One register is enough, but two make it faster. Arithmetic where flags are dead, else moves.
+// One register is enough, but two are faster. Uses arithmetic if the flags are dead, otherwise
+// moves.
 void Predictions::predict(const Instruction& branch, bool taken, Live live) {
     const bool two = live.flags != 0 || two_are_dead(live.gprs) || writer_.offset_in_node() != 0;
     const Borrowed regs(hot_, live.gprs, two ? 2 : 1);
@@ -106,14 +107,14 @@ void Predictions::predict(const Instruction& branch, bool taken, Live live) {
     const auto outcome = taken ? static_cast<std::int32_t>(taken_bit(spec_.predictor)) : 0;
     std::size_t counter =
         kPredictor + offsetof(Predictor, counters) + first_counter(spec_.predictor, branch.pc);
-    // The carry says whether the counter is below its extreme, or there.
+    // The carry is set if the counter is below 3 for a taken branch, or 0 for another one.
     const unsigned extreme = taken ? kSurelyTaken : 1, added = taken ? 0 : 0xff;
     hot_.with_context_again(kLoad, state, kHistory, false);
     if (two) hot_.zero_extend(history, state, 1);
     hot_.lea(state, Address{state, state, 1, outcome}, false);
     hot_.with_context_again(kStore, state, kHistory, false);
     if (!two) {
-        // Half of the outcome's bit is left, which is none of the history's.
+        // The shift leaves half of the outcome's bit. It does not belong to the history.
         hot_.shift_right_by_one(history);
         hot_.zero_extend(history, history, 1);
         counter -= static_cast<std::size_t>(outcome / 2);
@@ -144,7 +145,7 @@ void Predictions::predict(const Instruction& branch, bool taken, Live live) {
     hot_.lea(history, Address{history, kNoGpr, 1, 1});
     hot_.with_context_indexed(kStore, history, writer_.counter(), state, 8);
     if (offset == 0) return;
-    // The word's address in one register, then its value in the other.
+    // One register gets the word's address, and then the other one its value.
     hot_.load_context(history, kContextNode);
     hot_.lea(history, Address{history, state, 8, offset});
     hot_.with_memory(kLoad, state, Address{history, kNoGpr, 1, 0});
@@ -185,7 +186,7 @@ bool Calls::leaves_stack(const UnitPlan& plan, const PlannedBlock& block, unsign
     return sets_from_elsewhere(plan, block, instr) || leaves_by_jump(plan, block, instr);
 }
 
-// Right before a call: what it references is still its caller's.
+// Right before a call, because the call's references belong to the caller.
 void Calls::place(Placer& placer, const PlannedBlock& block, unsigned instr) {
     const Flow flow = plan_.instructions[instr].form->flow;
     if (flow == Flow::kCall || flow == Flow::kCallIndirect) placer.place_before(instr);
@@ -193,7 +194,7 @@ void Calls::place(Placer& placer, const PlannedBlock& block, unsigned instr) {
     if (runs_on && leaves_stack(plan_, block, instr)) placer.place_behind(instr);
 }
 
-// The stack pointer as it is there.
+// Records the stack pointer at this point.
 void Calls::emit(const Item& item) {
     const unsigned kind = item.is_behind() ? TRACE_SITE_STACK : TRACE_SITE_CALL;
     const GprMask changed = plan_.instructions[item.instr].form->writes;
@@ -210,13 +211,14 @@ void Calls::leave_indirectly(const Instruction& branch, unsigned position) {
         writer_.record_by_rax(writer_.new_site(position, 0, TRACE_SITE_RETURN, 0), RSP);
 }
 
-// How a block ends: the control flow of its last instruction.
+// Emits the end of a block: the control flow of its last instruction.
 //
-// An indirect branch arrives at the landings of its target's index (CodeCache) with the target in
-// rcx, the index in rax, and what the target had in these two in Context::indirect_rax and _rcx.
+// An indirect branch arrives at the landings of its target's index (CodeCache). rcx has the target,
+// rax the index, and Context::indirect_rax and _rcx the program's values.
 //
-// Where a conditional branch goes back, it is probably taken: that way stands right behind it. Else
-// the other one does, and this one behind the unit's last block.
+// A conditional branch that goes back is probably taken. The code of its taken way comes right
+// after it. For other branches, the code of the other way comes right after, and the taken way
+// after the unit's last block.
 
 void Emitter::emit_flow(const PlannedBlock& block, const Instruction& last) {
     const unsigned position = block.first + block.count - 1U;
@@ -277,7 +279,8 @@ void Emitter::emit_continuation(const PlannedBlock& block, std::uint64_t target)
     writer_.direct_exit(hot_, hot_.patchable([&] { return hot_.jump(hot_.address); }), target);
 }
 
-// Returns where the displacement is. loop and jrcxz have only a short form: they jump over a jump.
+// Returns the address of the displacement. loop and jrcxz have only a short form, and jump over a
+// jump.
 std::uint64_t Emitter::emit_branch(const Instruction& last) {
     return hot_.patchable([&] {
         if (last.form->flow == Flow::kConditional)
@@ -293,7 +296,7 @@ std::uint64_t Emitter::emit_branch(const Instruction& last) {
 
 void Emitter::emit_push_return(std::uint64_t return_pc) {
     if (return_pc < 0x80000000) return hot_.push_constant(static_cast<std::uint32_t>(return_pc));
-    cold_.align_data(sizeof return_pc);  // a program with the flag AC has it checked
+    cold_.align_data(sizeof return_pc);  // the processor checks this if flag AC is set
     hot_.push_literal(cold_.address);
     cold_.u64(return_pc);
 }
@@ -341,8 +344,8 @@ void Emitter::emit_conditional(const PlannedBlock& block, const Instruction& las
     emit_way(block, false);
 }
 
-// A jump back is taken most of the time: what it has to count stands right behind the branch. What
-// others have is in the code that links them.
+// A backward jump is mostly taken. Its counting code comes right after the branch. Other branches
+// count in the code that links them.
 void Emitter::emit_counted_branch(const PlannedBlock& block, const Instruction& last) {
     const bool flags_live = block.live_if_taken.flags != 0;
     const unsigned opposite = (last.form->opcode & 0xfU) ^ 1U;

@@ -1,12 +1,12 @@
-// Instrumentation of control flow: records of where branches go, the predictor that runs in the
-// target (predictor.h), and calls and whatever else gives the stack pointer a new value.
+// Instrumentation of control flow: records of branches, the predictor that runs in the program
+// (predictor.h), records of calls, and of other new values of the stack pointer.
 //
-// A conditional branch is looked at behind itself, on both of its ways: there its outcome is known,
-// what is done about it does not wait for it, and the flags are mostly dead. Nothing in it is a
-// branch. The prediction counts the block, too: in one of two counters, by whether the prediction
-// was right.
+// The code for a conditional branch comes after the branch, on both of its ways. There the outcome
+// is known, the branch does not wait for this code, and the flags are mostly dead. The code itself
+// has no branch. The prediction also counts the block, in a counter for right or for wrong
+// predictions.
 //
-// All records are made of moves and lea: no flag changes.
+// Records use only moves and lea, so no flag changes.
 #pragma once
 
 #include "framework/driver/native/translate/capture.h"
@@ -29,7 +29,7 @@ class Branches final : public Capture {
     bool captures(unsigned which) const { return spec_.branches & which; }
     void record(std::uint32_t site, const Way& way);
 
-    std::vector<std::uint32_t> sites_;  // of the blocks' conditional branches
+    std::vector<std::uint32_t> sites_;  // by block: the site of its conditional branch
 };
 
 class Predictions final : public Capture {
@@ -55,7 +55,7 @@ class Calls final : public Capture {
     using Capture::Capture;
 
     static bool wanted(const trace::Spec& spec) { return spec.captures & trace::kCaptureCalls; }
-    // True if rsp may be on another stack or in another frame behind the instruction.
+    // True if rsp may be on another stack or in another frame after the instruction.
     static bool leaves_stack(const UnitPlan& plan, const PlannedBlock& block, unsigned instr);
 
     void place(Placer& placer, const PlannedBlock& block, unsigned instr) override;

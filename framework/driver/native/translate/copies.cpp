@@ -42,7 +42,6 @@ void Copies::copy(const Instruction& instruction, unsigned position) {
     }
 }
 
-// Without extensions for an operand that is [low register].
 void Copies::copy_head(const Instruction& instruction, bool keeps_segment, unsigned extensions) {
     std::uint8_t head[16];
     hot_.raw(head, head_of(instruction, keeps_segment, extensions, head));
@@ -52,7 +51,7 @@ void Copies::copy_rest(const Instruction& instruction, unsigned from) {
     hot_.raw(instruction.bytes + from, instruction.form->length - from);
 }
 
-// A target below 2 GiB: [disp32] through a SIB byte without base and index.
+// For a target below 2 GiB: [disp32] by a SIB byte without base and index.
 void Copies::copy_absolute(const Instruction& instruction) {
     const Form& form = *instruction.form;
     copy_head(instruction, true);
@@ -62,7 +61,7 @@ void Copies::copy_absolute(const Instruction& instruction) {
     copy_rest(instruction, form.disp_offset + 4U);
 }
 
-// A target out of reach: its address goes into a borrowed register.
+// For a target out of reach: a borrowed register gets its address.
 void Copies::copy_based(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
     const auto exclude = static_cast<GprMask>(~registers_for_address(form));
@@ -74,7 +73,7 @@ void Copies::copy_based(const Instruction& instruction, unsigned position) {
     copy_rest(instruction, form.disp_offset + 4U);
 }
 
-// The operand of an indirect jump or call, FF /4 or FF /2, as that of mov rcx: 8B /1.
+// Turns an indirect jump or call, FF /4 or FF /2, into mov rcx with the same operand: 8B /1.
 void Copies::load_branch_target(const Instruction& last, unsigned position) {
     const Form& form = *last.form;
     if (form.segment != Segment::kFlat) return load_branch_target_in_segment(last, position);
@@ -100,17 +99,17 @@ void Copies::load_branch_target(const Instruction& last, unsigned position) {
 
 // --- The processor that the program sees.
 
-// An instruction that is undefined there faults, with its own address and registers.
+// An instruction that this processor does not have faults, with its own address and registers.
 void Copies::copy_undefined(unsigned position) {
     constexpr std::uint8_t kUd2[] = {0x0f, 0x0b};
     writer_.note_point(position);
     hot_.raw(kUd2, sizeof kUd2);
 }
 
-// These instructions save and restore the components in edx:eax that the real XCR0 has enabled.
-// glibc asks for all that it knows (sysdeps/x86/cpu-features-offsets.sym, STATE_SAVE_MASK), and has
-// an area for those that CPUID shows. So edx:eax is limited to the shown ones. An operand whose
-// address needs rax or rdx gets another register first.
+// These instructions save and restore the components of edx:eax that the real XCR0 enables. glibc
+// asks for all components that it knows (sysdeps/x86/cpu-features-offsets.sym, STATE_SAVE_MASK),
+// but its area has room only for those that CPUID shows. edx:eax is therefore limited to these. An
+// operand that uses rax or rdx first gets another register.
 void Copies::copy_state_access(const Instruction& instruction, unsigned position) {
     const auto shown = static_cast<std::int32_t>(shown_processor().xcr0());
     static_assert(kKeptState >> 32 == 0);
@@ -120,7 +119,7 @@ void Copies::copy_state_access(const Instruction& instruction, unsigned position
     scratch_.take(RAX, position);
     scratch_.take(RDX, position);
     const bool flags_live = plan_.flags_live[position] != 0;
-    const unsigned mask = flags_live ? RDX : RAX;  // flags are kept in rax
+    const unsigned mask = flags_live ? RDX : RAX;  // rax keeps the flags
     if (flags_live) hot_.registers(kStore, RDX, RAX);
     const KeptFlags flags(hot_, flags_live, true);
     hot_.group1(kAnd, mask, shown, false);
@@ -136,14 +135,10 @@ void Copies::copy_state_access(const Instruction& instruction, unsigned position
     scratch_.make_way(instruction);
 }
 
-// Operands in fs and gs. Both are the driver's while translated code runs, and what the program's
-// bases would be are numbers in the context: copies lose the segment, and have the base in a
-// register.
-
 namespace {
 
-// A register that the instruction overwrites anyway, without looking at it before: nobody misses
-// its value. kNoGpr if there is none.
+// A register that the instruction overwrites without reading it, so its value may be destroyed.
+// kNoGpr if there is no such register.
 unsigned overwritten_register(const Form& form) {
     constexpr GprMask kLow = bit(RAX) | bit(RCX) | bit(RDX) | bit(RBX) | bit(RSI) | bit(RDI);
     const auto found = static_cast<GprMask>(form.kills & ~form.reads & kLow);
@@ -156,7 +151,7 @@ const MemoryReference* reference_in_segment(const Form& form) {
         [](const MemoryReference& reference) { return reference.segment != Segment::kFlat; });
 }
 
-// Compressed displacements have another unit there (SDM volume 2, 2.7.5).
+// EVEX scales short displacements (SDM volume 2, 2.7.5).
 bool is_evex(const Instruction& instruction) {
     constexpr std::uint8_t kEvex = 0x62;
     const std::uint8_t* const end = instruction.bytes + instruction.form->modrm_offset;
@@ -182,8 +177,8 @@ void Copies::copy_in_segment(const Instruction& instruction, unsigned position) 
     }
 }
 
-// Of those that can hold the address of the instruction's operand. The trace cursor is given back
-// if else there would be too few.
+// A register that can hold the address of the instruction's operand. Gives the trace cursor back if
+// there are too few others.
 unsigned Copies::acquire_for_address(const Form& form, unsigned position, GprMask others) {
     const auto usable = static_cast<GprMask>(registers_for_address(form) & ~others);
     const std::uint8_t cursor = scratch_.cached_cursor();
@@ -191,8 +186,8 @@ unsigned Copies::acquire_for_address(const Form& form, unsigned position, GprMas
     return scratch_.acquire(static_cast<GprMask>(~usable), position);
 }
 
-// [base + index * scale + displacement] becomes [base + register + displacement], where the
-// register holds the segment's base and what the index adds; the vector index of a gather stays.
+// [base + index * scale + displacement] becomes [base + register + displacement]. The register
+// holds the segment's base plus the scaled index. The vector index of a gather stays.
 void Copies::copy_with_base(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
     const EncodedOperand operand = encoded_operand(instruction);
@@ -222,14 +217,15 @@ void Copies::copy_with_base(const Instruction& instruction, unsigned position) {
     copy_rest(instruction, operand.end);
 }
 
-// An operand relative to rip, or whose address has 32 bits, gets a register of its own.
+// An operand relative to rip, or with a 32-bit address, gets its own register.
 void Copies::copy_by_address(const Instruction& instruction, unsigned position) {
     const unsigned address = load_operand_address(instruction, position);
     writer_.note_point(position);
     copy_at(instruction, address);
 }
 
-// The address of the operand that ModRM encodes, with its segment's base, in a borrowed register.
+// Loads the address of the operand that ModRM encodes, with its segment's base, into a borrowed
+// register.
 unsigned Copies::load_operand_address(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
     const EncodedOperand operand = encoded_operand(instruction);
@@ -252,7 +248,7 @@ unsigned Copies::load_operand_address(const Instruction& instruction, unsigned p
     return a;
 }
 
-// With [address] as the operand.
+// Copies the instruction with [address] as its operand.
 void Copies::copy_at(const Instruction& instruction, unsigned address) {
     copy_head(instruction, false);
     hot_.u8((instruction.bytes[instruction.form->modrm_offset] & 0x38U) | address);
@@ -274,7 +270,7 @@ void Copies::copy_xlat(const Instruction& instruction, unsigned position) {
     hot_.with_memory(kLoadByte, RAX, Address{sum, static_cast<std::uint8_t>(b), 1, 0}, false);
 }
 
-// mov between the accumulator and an absolute address, A0 to A3, as the one with ModRM: 8A, 8B, 88
+// mov between the accumulator and an absolute address, A0 to A3, becomes one with ModRM: 8A, 8B, 88
 // or 89. SDM volume 2, MOV.
 void Copies::copy_accumulator_move(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
@@ -291,8 +287,8 @@ void Copies::copy_accumulator_move(const Instruction& instruction, unsigned posi
                      wide);
 }
 
-// String instructions, masked moves and clzero have their address in a register that they name
-// nowhere: the base is added to it before, and subtracted behind, all without flags.
+// String instructions, masked moves and clzero have their address in a fixed register. The base is
+// added to it before and subtracted after the instruction, without changing flags.
 void Copies::copy_displaced(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
     const std::uint8_t reg = reference_in_segment(form)->base;
@@ -300,7 +296,7 @@ void Copies::copy_displaced(const Instruction& instruction, unsigned position) {
     const auto index = static_cast<std::uint8_t>(base);
     hot_.load_context(base, segment_base_offset(form.segment));
     hot_.lea(reg, Address{reg, index, 1, 0});
-    hot_.complement(base);  // of -base, 1 less
+    hot_.complement(base);  // -base - 1
     writer_.note_point(position);
     writer_.output.points.back().displaced_by = form.segment;
     writer_.output.points.back().displaced = reg & 7U;
@@ -311,7 +307,7 @@ void Copies::copy_displaced(const Instruction& instruction, unsigned position) {
     hot_.lea(reg, Address{reg, index, 1, 1});
 }
 
-// rdfsbase, wrfsbase and their relatives.
+// rdfsbase, wrfsbase and similar instructions.
 void Copies::copy_base_access(const Instruction& instruction) {
     const Form& form = *instruction.form;
     constexpr unsigned kLoad = 0x8b, kStore = 0x89, kStoreImmediate = 0xc7;
@@ -326,8 +322,8 @@ void Copies::copy_base_access(const Instruction& instruction) {
     hot_.u32(0);
 }
 
-// The operand of an indirect jump or call in a segment, into rcx. Until it is there, the values of
-// the registers that are used wait as borrowed ones do.
+// Loads the operand of an indirect jump or call in a segment into rcx. Until then, the program's
+// rax and rcx wait like those of borrowed registers.
 void Copies::load_branch_target_in_segment(const Instruction& last, unsigned position) {
     const EncodedOperand operand = encoded_operand(last);
     const bool narrow = has_prefix(last, kAddressSizePrefix);

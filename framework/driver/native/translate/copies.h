@@ -1,9 +1,8 @@
-// The target's own instructions: copied as they are, or rewritten where a copy would mean something
-// else at its new place.
+// The program's own instructions. An instruction is rewritten if an exact copy would have another
+// meaning at its new place.
 //
-// Operands in fs and gs: both are the driver's while translated code runs, and what the program's
-// bases would be are numbers in the context: copies lose the segment, and have the base in a
-// register.
+// The driver uses fs and gs while translated code runs. The context has the program's bases of
+// both. A copy of an operand in fs or gs therefore has no segment, and a register has the base.
 #pragma once
 
 #include "framework/driver/native/translate/unit_writer.h"
@@ -14,14 +13,14 @@ class Copies : public UnitPart {
   public:
     using UnitPart::UnitPart;
 
-    // One that is no branch.
+    // An instruction that is no branch.
     void instruction(const Instruction& instruction, unsigned position);
-    // Of an indirect branch, into rcx.
+    // Loads the target of an indirect branch into rcx.
     void load_branch_target(const Instruction& last, unsigned position);
 
   private:
     void copy(const Instruction& instruction, unsigned position);
-    // What is before ModRM, without extensions for an operand that is [low register].
+    // Copies the bytes before ModRM. Without `extensions` the operand can be [low register].
     void copy_head(const Instruction& instruction, bool keeps_segment, unsigned extensions = 0);
     void copy_rest(const Instruction& instruction, unsigned from);
     void copy_absolute(const Instruction& instruction);

@@ -52,8 +52,8 @@ void Emitter::emit_block(unsigned index) {
     emit_flow(planned, plan_.instructions[last]);
 }
 
-// As CodeCache's landings, but shorter. It keeps the flags even where its own block does not read
-// them: who arrives may want another one of the same index, whose block does.
+// Like CodeCache's landings, but shorter. It keeps the flags even if its own block does not read
+// them: the branch may go on to another block of the same index, which does.
 void Emitter::emit_landing(const PlannedBlock& block, Block& record) {
     const std::uint64_t next = hot_.patchable([&] {
         record.landing = hot_.address;
@@ -61,7 +61,7 @@ void Emitter::emit_landing(const PlannedBlock& block, Block& record) {
         // rcx -= pc, by its complement: rcx + ~pc + 1
         hot_.complement(RAX);
         hot_.lea(RCX, Address{RCX, RAX, 1, 1});
-        hot_.u8(0xe3);  // jrcxz over the mismatch part, which makes rcx the target again
+        hot_.u8(0xe3);  // jrcxz over the mismatch part, which restores the target in rcx
         hot_.u8(3 + 4 + 5);
         hot_.complement(RAX);
         hot_.lea(RCX, Address{RCX, RAX, 1, 0});
@@ -73,8 +73,8 @@ void Emitter::emit_landing(const PlannedBlock& block, Block& record) {
     if (live & bit(RAX)) hot_.load_context(RAX, offsetof(Context, indirect_rax));
 }
 
-// The check of the first instruction's fetch stands before the block, or, where the block before
-// has just fetched the line and runs on into this one, aside.
+// The check of the first fetch comes before the block. If the block before has just fetched the
+// line and runs into this block, the check stands in cold code, and this way skips it.
 void Emitter::emit_entry(const PlannedBlock& block, Block& record) {
     record.entry = record.entry_fetched = hot_.address;
     if (block.checked) emit_check(block);
@@ -86,7 +86,7 @@ void Emitter::emit_entry(const PlannedBlock& block, Block& record) {
     record.entry = record.entry_fetched = boundaries_.interval_arrival(block, record.entry);
 }
 
-// To the driver, which comes back if the code is still what it was.
+// Leaves to the driver, which returns if the code has not changed.
 void Emitter::emit_check(const PlannedBlock& block) {
     Exit exit;
     exit.kind = ExitKind::kCheck;

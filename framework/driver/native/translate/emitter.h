@@ -1,9 +1,9 @@
-// Emits one planned unit: the program's instructions, and at each point what the captures have to
-// say (capture.h), and what counts down to the next boundary:
+// Emits a planned unit: the program's instructions, the code of the captures (capture.h), and the
+// countdowns to the next boundary:
 //
 //   at a block's entry        Boundaries::gate, Capture::at_entry, Boundaries::interval_arrival
 //   before an instruction     Capture::emit of items there, Capture::before
-//   behind it                 Capture::behind, Capture::emit of items there
+//   after it                  Capture::behind, Capture::emit of items there
 //   where the unit is left    Capture::before_branch, the branch, Capture::leave, Boundaries
 #pragma once
 
@@ -15,17 +15,17 @@ namespace assay::native {
 
 class Emitter : public UnitPart {
   public:
-    // `captures`: those that have placed the plan's items.
+    // `captures`: the same that have placed the plan's items.
     Emitter(UnitWriter& writer, Captures& captures)
         : UnitPart(writer), copies_(writer), boundaries_(writer), captures_(captures) {}
 
     void emit();
 
   private:
-    // Where a conditional branch goes if it is taken: to code behind the unit's last block.
+    // The taken way of a conditional branch. Its code comes after the unit's last block.
     struct TakenWay {
         unsigned block = 0;
-        std::uint64_t jump = 0;  // displacement of the branch
+        std::uint64_t jump = 0;  // address of the branch's displacement
     };
 
     void emit_block(unsigned index);
@@ -34,7 +34,7 @@ class Emitter : public UnitPart {
     void emit_check(const PlannedBlock& block);
     void emit_items(const PlannedBlock& block, unsigned position);
     void emit_instruction(const Instruction& instruction, unsigned position);
-    // --- How a block ends (control_flow.cpp).
+    // --- Ends of blocks (control_flow.cpp).
     void emit_flow(const PlannedBlock& block, const Instruction& last);
     void emit_continuation(const PlannedBlock& block, std::uint64_t target);
     std::uint64_t emit_branch(const Instruction& last);

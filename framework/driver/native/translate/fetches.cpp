@@ -35,7 +35,7 @@ namespace {
 
 constexpr std::uint32_t kMostFetchSets = 1024;
 constexpr std::size_t kCodeClock = kCodeCacheInContext + FirstLevel::kClock;
-// Indexed by an element of FirstLevel::code_places.
+// An element of FirstLevel::code_places is the index.
 constexpr std::size_t kLastUses = kCodeCacheInContext + FirstLevel::kUses - FirstLevel::kPlaceUnit;
 
 }  // namespace
@@ -96,7 +96,7 @@ void Fetches::check(Assembler& code, unsigned instr, unsigned position, bool fla
 
 void Fetches::filter(Assembler& code, const Fetch& fetch) {
     const std::uint32_t sets = std::min(spec_.fetch.sets, kMostFetchSets);
-    // In a cold entry nothing is borrowed yet; in hot code rax may be.
+    // In a cold entry no register is borrowed yet. In hot code rax may be borrowed.
     const bool rax_free = scratch_.is_free(RAX);
     const KeptFlags flags(code, fetch.flags_live, rax_free);
     std::uint64_t misses[2];
@@ -110,7 +110,7 @@ void Fetches::filter(Assembler& code, const Fetch& fetch) {
     const std::uint64_t back = code.address;
     flags.restore(code);
 
-    // Out of line, but not within the code that jumps there: the cold entry goes on first.
+    // The misses go to cold code. A cold entry must first jump over them.
     const std::uint64_t skip = &code == &cold_ ? cold_.jump(cold_.address) : 0;
     for (unsigned i = 0; i < miss_count; ++i) code.patch(misses[i], cold_.address);
     for (std::uint64_t line = fetch.first_line; line <= fetch.last_line; ++line) {
@@ -123,13 +123,13 @@ void Fetches::filter(Assembler& code, const Fetch& fetch) {
     if (skip != 0) cold_.patch(skip, cold_.address);
 }
 
-// Whether a line is in the cache nearly always can be predicted, unlike whether it is the most
-// recent one of its set: so a use of it is noted without looking.
+// The branch on whether a line is in the cache is predicted nearly always. The branch on whether it
+// is the most recent one of its set is not. The code therefore stores each use without this check.
 //
-// Times must differ between lines of the same set. Those that follow one another upwards are of
-// different sets as long as none is of the first set: where code goes on into the next line, it
-// does so at the same time. Ways into a block that skip its check come from a block that has just
-// fetched the line, and so never lead below the lines since the last new time.
+// Times must differ between lines of the same set. Consecutive lines upwards are of different sets,
+// until the first set comes again. Where code continues into the next line, the time can therefore
+// stay the same. A way into a block that skips its check comes from a block that has just fetched
+// the line, so it never leads below the lines since the last new time.
 void Fetches::use_first_level(Assembler& code, const Fetch& fetch) {
     const bool rax_free = scratch_.is_free(RAX);
     const KeptFlags flags(code, fetch.flags_live, rax_free);
@@ -168,7 +168,7 @@ void Fetches::use_first_level(Assembler& code, const Fetch& fetch) {
     if (skip != 0) cold_.patch(skip, cold_.address);
 }
 
-// Puts what is in registers aside, or gets it back.
+// Saves or restores the values of live registers.
 void Fetches::exchange(Assembler& code, unsigned operation, const Borrowed& registers) {
     if (registers.place_is_live)
         code.with_thread(operation, registers.place, offsetof(Context, stub_gpr));
@@ -205,7 +205,7 @@ std::size_t Fetches::place_of(std::uint64_t line) {
     return kCodePlacesInContext + cache_.line_number(line) * sizeof(FirstLevel::code_places[0]);
 }
 
-// In cold code; only moves.
+// In cold code. Uses only moves.
 void Fetches::record(std::uint64_t pc, std::uint32_t site, unsigned position) {
     const unsigned idle = scratch_.idle(position);
     if (scratch_.cached_cursor() != kNoGpr || idle != kNoGpr)

@@ -61,7 +61,7 @@ void FilteredReferences::append_if_new(const Operands& operands) {
     record_two_lines(operands, operands.item.reference_count, back);
 }
 
-// A large reference, which often is in two lines, without a branch on that either.
+// A large reference often lies in two lines. This code has no branch for that case either.
 void FilteredReferences::append_if_either_new(const Operands& operands) {
     const unsigned a = operands.a, cursor = operands.cursor;
     const auto index = static_cast<std::uint8_t>(operands.b);
@@ -105,8 +105,8 @@ void FilteredReferences::branch_if_new(const Operands& operands) {
     record_two_lines(operands, operands.item.reference_count, back);
 }
 
-// Jumps of `code` that are taken if what is between the group's first byte and its last, no more
-// than a line, is not in the most recent lines of their sets. Changes `a` and `b`.
+// Checks the group's first and last byte, at most a line apart. Returns the jumps of `code` that
+// are taken if one of them is not in the most recent line of its set. Changes `a` and `b`.
 std::array<std::uint64_t, 2> FilteredReferences::check_ends(Assembler& code,
                                                             const Operands& operands) {
     const unsigned a = operands.a;
@@ -151,15 +151,16 @@ void FilteredReferences::record_series(const Operands& operands, std::uint64_t b
     cold_.jump(back);
 }
 
-// Jumps if the group may be in two lines. Leaves the address in `a` with those bits cleared that
-// do not matter to the filter, and its set in `b`. Returns where the jump is, 0 if none is needed.
+// Jumps if the group may lie in two lines. Loads the address into `a`, without the bits that the
+// filter ignores, and its set into `b`. Returns the address of the jump, or 0 if it is not needed.
 std::uint64_t FilteredReferences::load_line(const Operands& operands, bool compares_alignment) {
     const unsigned a = operands.a, b = operands.b;
     const auto line = static_cast<std::int32_t>(spec_.data.line_bytes);
     const Item& item = operands.item;
     const std::int64_t below = plan_.references[item.first_reference].offset - item.low;
     const auto span = static_cast<std::int32_t>(item.high - item.low);
-    // An address that is a multiple of the size does not straddle. Vectors often are not.
+    // An address that is a multiple of the size does not straddle lines. Addresses of vectors often
+    // are no such multiples.
     const bool aligned = below == 0 && (span & (span - 1)) == 0 && span <= kMostAlignedBytes &&
                          (item.reference_count == 1 || span == 1);
     std::uint64_t straddles = 0;
@@ -181,8 +182,8 @@ std::uint64_t FilteredReferences::load_line(const Operands& operands, bool compa
     return straddles;
 }
 
-// Those of a vector often lie in two lines, and often both are the most recent of their sets: then
-// none is recorded.
+// A vector often lies in two lines, and often both are the most recent ones of their sets. It then
+// needs no record.
 void FilteredReferences::record_two_lines(const Operands& operands, unsigned count,
                                           std::uint64_t back) {
     if (operands.item.high - operands.item.low <= kMostAlignedBytes)
@@ -204,7 +205,7 @@ void FilteredReferences::record_miss(const Operands& operands, bool may_be_misal
     cold_.jump(back);
 }
 
-// In units that have turned out to make many records.
+// For units that have turned out to make many records.
 void FilteredReferences::record_miss_inline(const Operands& operands, bool may_be_misaligned,
                                             std::uint64_t back) {
     const unsigned a = operands.a;

@@ -1,8 +1,9 @@
-// References are recorded whose line is not the most recent one of its set. Two ways to check that:
-//   branch        compare and branch to cold code, which appends the record
-//   no branch     the record is always written, and the cursor moves on only if the line is a
-//                 new one; for references that miss so often that the branch would be mispredicted
-// All begin with the branch; MissSampler finds those that had better have none.
+// Records references whose line is not the most recent one of its set. There are two kinds of
+// checks:
+//   branch        compare, and branch to cold code that appends the record
+//   no branch     always write the record, and move the cursor on only if the line is a new one;
+//                 for references that miss so often that the branch would be mispredicted
+// All checks begin with the branch. MissSampler finds those that are faster without it.
 #pragma once
 
 #include "framework/driver/native/translate/fetches.h"
@@ -18,17 +19,17 @@ class FilteredReferences : public LineReferences {
   protected:
     void constant_hit(const Operands& /*operands*/, std::size_t /*entry*/) override {}
     void constant_miss(const Operands& operands, std::size_t entry, std::uint64_t back) override;
-    // `a` holds a line that is not the most recent, or, if that `may_be_misaligned`, an address in
-    // it whose reference may lie in two; `b` the set. In cold code.
+    // In cold code. `a` holds a line that is not the most recent one; `b` the set. If the reference
+    // `may_be_misaligned`, `a` holds its address, and it may lie in two lines.
     virtual void record_miss(const Operands& operands, bool may_be_misaligned, std::uint64_t back);
-    // The group's first `count` references, which may lie in two lines. In cold code.
+    // In cold code: the group's first `count` references, which may lie in two lines.
     virtual void record_two_lines(const Operands& operands, unsigned count, std::uint64_t back);
-    // The line of the first byte of a series, or of the last, is not the most recent. In cold code.
+    // In cold code: the line of a series' first or last byte is not the most recent one.
     virtual void record_series(const Operands& operands, std::uint64_t back);
 
   private:
     void computed(Operands& operands) override;
-    // In cold code: of that set, whose place in the context is known.
+    // In cold code, for the set with this entry in the context.
     void forget_write(std::size_t entry);
     void append_if_new(const Operands& operands);
     void append_if_either_new(const Operands& operands);
@@ -37,7 +38,7 @@ class FilteredReferences : public LineReferences {
     void check_series(const Operands& operands);
     std::uint64_t load_line(const Operands& operands, bool compares_alignment);
     void record_miss_inline(const Operands& operands, bool may_be_misaligned, std::uint64_t back);
-    // Calls of stubs take less room, and more time. That of a miss also expects the cursor in the
+    // Stub calls take less room, but more time. The stub for a miss also needs the cursor in the
     // context.
     bool records_inline() const {
         return !writer_.often_missed.empty() || scratch_.cached_cursor() != kNoGpr;

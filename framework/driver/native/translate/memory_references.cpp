@@ -9,7 +9,7 @@ namespace assay::native {
 
 namespace {
 
-// Larger groups too often lie in two lines: with 16 bytes cc1 takes 3 % longer, sort 4 %.
+// Larger groups lie in two lines too often: with 16 bytes cc1 takes 3 % longer, sort 4 %.
 constexpr std::int64_t kMostBytesOfGroup = 8;
 
 constexpr std::int64_t kBytesInSeries = 8;
@@ -65,8 +65,8 @@ void MemoryReferences::place_reference(Placer& placer, unsigned instr, unsigned 
     group_.open = spec_.data.sets != 0 && !form.address32;
 }
 
-// True if the member makes the group a longer series, or one of two: both ends of it are checked,
-// which pays for the stack only, since nothing else is referred to like that often.
+// True if the member makes the group a longer series, or one of two. A series needs checks of both
+// ends. This is worth it only for the stack, because other references seldom form a series.
 bool MemoryReferences::continues_series(const Item& item, const PlannedReference& member) const {
     const unsigned count = item.series_count == 0 ? 1 : item.series_count;
     if (count != item.reference_count || spec_.data.sets < 2 || spec_.data.footprints() ||
@@ -81,7 +81,7 @@ bool MemoryReferences::continues_series(const Item& item, const PlannedReference
            (count == 1 || series[1].offset - series->offset == step);
 }
 
-// Makes the reference a part of the group, if it can be.
+// Adds the reference to the group if possible.
 bool MemoryReferences::join(UnitPlan& plan, const PlannedReference& reference,
                             const MemoryReference& form) {
     if (!group_.open || group_.item + 1 != plan.items.size() ||
@@ -91,7 +91,7 @@ bool MemoryReferences::join(UnitPlan& plan, const PlannedReference& reference,
     if (!group_.constant && (form.base != group_.first.base || form.index != group_.first.index ||
                              form.scale != group_.first.scale))
         return false;
-    // Of a group in one line the first is recorded, which must be what the others are.
+    // The first reference is recorded for all of a group in one line, so they must be of one kind.
     const bool writes = form.kind != TRACE_SITE_READ;
     if (spec_.data.first_writes() && writes != (group_.first.kind != TRACE_SITE_READ)) return false;
     PlannedReference member = reference;
@@ -101,7 +101,7 @@ bool MemoryReferences::join(UnitPlan& plan, const PlannedReference& reference,
     const std::int64_t low = std::min(item.low, member.offset);
     const std::int64_t high = std::max(item.high, member.offset + member.bytes);
     const bool larger = low != item.low || high != item.high;
-    if (larger && spec_.data.footprints()) return false;  // the first may be all that is executed
+    if (larger && spec_.data.footprints()) return false;  // perhaps only the first one is executed
     const bool series = high - low <= line && continues_series(item, member);
     if (larger && !series &&
         high - low > (group_.constant ? line : std::min(line, kMostBytesOfGroup)))
@@ -117,8 +117,8 @@ bool MemoryReferences::join(UnitPlan& plan, const PlannedReference& reference,
 
 // --- Of code.
 
-// Not before the fetches of the other kind of the instructions before, whose lines may be others:
-// items are in the order of their instructions.
+// Places these items in the order of their instructions, because the other fetches of earlier
+// instructions may be of other lines.
 void MemoryReferences::place_code(Placer& placer, const PlannedBlock& block, unsigned instr) {
     if (instr == block.first || instr == next_stretch_) begin_stretch(block, instr);
     for (; next_piece_ < pieces_.size() && pieces_[next_piece_].instr == instr; ++next_piece_)
@@ -140,8 +140,8 @@ void MemoryReferences::place_piece(Placer& placer, const CodePiece& piece) const
     placer.place(item);
 }
 
-// Fetches of the instructions from `instr` on, one for each line. Only of those that follow one
-// another at once: a shared filter has to see what is between.
+// Plans the fetches of the instructions from `instr` on, one for each line. Stops at the first data
+// reference, because the shared filter must see it in order.
 void MemoryReferences::begin_stretch(const PlannedBlock& block, unsigned instr) {
     unsigned last = instr;
     while (last + 1 < block.end() && !ends_stretch(block, last)) ++last;
@@ -158,25 +158,26 @@ void MemoryReferences::begin_stretch(const PlannedBlock& block, unsigned instr) 
     next_stretch_ = last + 1;
 }
 
-// True if what the instruction does comes between its fetch and that of the next one.
+// True if events of the instruction come between its fetch and the next one.
 bool MemoryReferences::ends_stretch(const PlannedBlock& block, unsigned instr) const {
     const Form& form = *plan_.instructions[instr].form;
     return form.reference_count != 0 || form.special != Special::kNone ||
            (Calls::wanted(spec_) && Calls::leaves_stack(plan_, block, instr));
 }
 
-// Instrumentation of data references where those that continue a run need no record
+// Instrumentation of data references by runs: a reference that continues a run needs no record
 // (trace_capture_runs).
 //
 //   runs[n]    trace::Run, in the thread's slot: where the operand's next reference is expected,
 //              and how many came as expected
 //
-// Two ways to make a reference:
-//   check    compare and branch to cold code, which appends the record and begins a run
-//   each     always appends, and says in the run that none is left out any more; for references of
-//            which so many continue no run that the branch would be mispredicted
-// All begin with the check; MissSampler finds those of which each had better be appended. A site of
-// the same operand that still has a check then records each, too, whatever thread made the first.
+// There are two kinds of code:
+//   check    compare, and branch to cold code that appends the record and begins a run
+//   each     always append, and note in the run that no reference is left out any more; for
+//            references that continue a run so rarely that the branch would be mispredicted
+//
+// All references begin with the check. MissSampler finds those that are faster with `each`. A site
+// of the same operand that still has a check then also records each reference, in all threads.
 
 namespace {
 
@@ -229,7 +230,7 @@ void RunReferences::reference(Operands& operands) {
         check(operands, run);
 }
 
-// The record of the reference at `a`, which is lost, and of those that were left out before.
+// Appends a record of the reference at `a`, and of those that were left out before. Destroys `a`.
 void RunReferences::append_record(Assembler& code, unsigned cursor, const Operands& operands,
                                   std::size_t run) {
     const auto base = static_cast<std::uint8_t>(cursor);
@@ -241,17 +242,17 @@ void RunReferences::append_record(Assembler& code, unsigned cursor, const Operan
     code.prefetch_for_write(Address{base, kNoGpr, 1, kPrefetched});
 }
 
-// Nothing but moves: the flags stay as they are.
+// Uses only moves, and keeps the flags.
 void RunReferences::append_each(const Operands& operands, std::size_t run) {
     const auto cursor = static_cast<std::uint8_t>(operands.cursor);
     append_record(hot_, cursor, operands, run);
-    // Sign-extended: nothing is left out.
+    // Sign-extended, so that it also sets left_out to 0.
     hot_.with_thread(kStoreConstant, 0, run + kExpectedHigh, true, sizeof(std::uint32_t));
     hot_.u32(trace::kNoneExpected);
     hot_.lea(cursor, Address{cursor, kNoGpr, 1, kRecordBytes});
 }
 
-// `left_out` is counted up last but where it would become 2^31: that reference is recorded.
+// Increments `left_out`, unless it would become 2^31. That reference is recorded.
 void RunReferences::check(const Operands& operands, std::size_t run) {
     const unsigned a = operands.a;
     const bool rax_free = scratch_.is_free(RAX);
@@ -260,7 +261,7 @@ void RunReferences::check(const Operands& operands, std::size_t run) {
     const std::uint64_t differs = hot_.jump_if(kNotEqual, hot_.address);
     hot_.with_thread(kIncrement, 0, run + kLeftOut, false);
     const std::uint64_t full = hot_.jump_if(kSign, hot_.address);
-    // What is always at the same place has a stride of 0 where it is as expected.
+    // An operand at a constant address has the stride 0 while it continues a run.
     if (!is_constant(operands.form)) {
         hot_.with_thread(kAddMemory, a, run + kStride);
         hot_.with_thread(kStore, a, run + kExpected);
@@ -274,7 +275,7 @@ void RunReferences::check(const Operands& operands, std::size_t run) {
     begin_run(operands, run, back);
 }
 
-// The reference at `a` continues no run, or one that is too long.
+// The reference at `a` continues no run, or a run that is too long.
 void RunReferences::begin_run(const Operands& operands, std::size_t run, std::uint64_t back) {
     const unsigned a = operands.a, b = operands.b;
     const bool cached = scratch_.cached_cursor() != kNoGpr;
@@ -311,7 +312,7 @@ std::unique_ptr<DataReferences> run_references(UnitWriter& writer) {
 
 namespace {
 
-// Of which the table of footprints has to know each.
+// The table of footprints must know each line of the reference.
 bool touches_many_lines(const trace::Spec& spec, const Form& form) {
     return spec.data.footprints() &&
            std::any_of(form.references, form.references + form.reference_count,
@@ -322,7 +323,7 @@ bool touches_many_lines(const trace::Spec& spec, const Form& form) {
 
 }  // namespace
 
-// Without references, repeats and predictions are of strings.
+// Without references, only string instructions have repeats and predictions.
 bool Specials::takes(const trace::Spec& spec, const Form& form) {
     if (spec.captures & trace::kCaptureReferences)
         return form.special != Special::kNone || touches_many_lines(spec, form);

@@ -1,6 +1,5 @@
-// Instrumentation of memory references: of data, and of code where its fetches are wanted in the
-// order of execution with them. Which references are checked as one, and where; how, is up to one
-// of the strategies of references.h.
+// Instrumentation of data references, and of fetches that must be in order with them. It decides
+// which references are checked together, and where. A strategy of references.h decides how.
 #pragma once
 
 #include "framework/driver/native/translate/capture.h"
@@ -21,15 +20,16 @@ class MemoryReferences final : public Capture {
     void emit(const Item& item) override { checks_->emit(item); }
 
   private:
-    // The group that references may still join: while its item is the last one.
+    // The group that the next references can join, as long as its item is the last one.
     struct Group {
         std::size_t item = 0;  // in UnitPlan::items
         bool open = false;
-        bool constant = false;  // an address known now
+        bool constant = false;  // the address is known now
         MemoryReference first;
         std::int64_t stack_change = 0;  // since its first reference
     };
-    // The fetch of the bytes from `begin` up to `end`, in one line, of which `instr` has the first.
+    // The fetch of the bytes from `begin` to `end`, which lie in one line. `instr` contains the
+    // first byte.
     struct CodePiece {
         std::uint16_t instr;
         std::uint64_t begin, end;
@@ -50,11 +50,11 @@ class MemoryReferences final : public Capture {
     Group group_;
     std::vector<CodePiece> pieces_;  // of the present stretch
     std::size_t next_piece_ = 0;
-    unsigned next_stretch_ = 0;  // the instruction that it begins with
+    unsigned next_stretch_ = 0;  // its first instruction
 };
 
-// Instrumentation of what only the driver can see: instructions whose references their execution
-// tells, such as those of repeated strings, gathers and masked moves. It is entered before them.
+// Instrumentation of instructions whose references only their execution shows, such as repeated
+// strings, gathers and masked moves. The driver is entered before them.
 
 class Specials final : public Capture {
   public:

@@ -10,16 +10,19 @@
 namespace assay::native {
 namespace {
 
-constexpr std::size_t kSampledPart = 64;  // one record of so many
-constexpr unsigned kFewMisses = 128;      // sampled ones; fewer are not worth a translation
-// A mispredicted branch costs some 20 cycles, a check without a branch some 3 more than one with.
-constexpr std::uint64_t kOften = 8;  // one execution of so many
-// A record more costs the collector half as much, which has more to do than the driver.
-constexpr std::uint64_t kOftenNew = 2;  // with Filter::kRuns: a new run at one reference of so many
+constexpr std::size_t kSampledPart = 64;  // one of so many records
+constexpr unsigned kFewMisses = 128;      // sampled misses; fewer do not justify a translation
+// A mispredicted branch costs about 20 cycles. A check without a branch costs about 3 more than one
+// with a branch.
+constexpr std::uint64_t kOften = 8;  // one of so many executions
+// One more record costs the collector half as much, and the collector has more to do than the
+// driver.
+constexpr std::uint64_t kOftenNew =
+    2;  // with Filter::kRuns: a new run at one of so many references
 
 }  // namespace
 
-// All sites of an operand leave references out or none does, so that they are looked at as one.
+// All sites of an operand leave out references, or no site does. They are counted together.
 std::uint32_t MissSampler::counted_as(std::uint32_t site) const {
     return trace_.spec().data.runs() ? trace_.run_of_site(site) : site;
 }
@@ -56,9 +59,9 @@ bool MissSampler::misses_often(std::uint32_t site) const {
     return misses_[which] * kSampledPart * kOften > trace_.executions(site);
 }
 
-// The check is that of filtered references. A line that is not the most recent one of its set is
-// looked for in the thread's first level of caches (FirstLevel), in cold code: where it was last,
-// it nearly always is. Then its use is noted; for all else there is a stub.
+// Begins with the check of filtered references. If the line is not the most recent one of its set,
+// cold code looks for it in the thread's first level of caches (FirstLevel). The line is nearly
+// always where it was last, and the code then stores its use. A stub handles all other cases.
 
 namespace {
 
@@ -82,9 +85,10 @@ class MissReferences final : public FilteredReferences {
     void note_use(unsigned time, unsigned place);
 };
 
-// Where the line in the register `line` was last goes to `place`; jumps if it is not there.
+// Loads the last place of the line in the register `line` into `place`. Jumps if the line is not
+// there.
 std::uint64_t MissReferences::look_up(unsigned line, unsigned place) {
-    // The number of the line times kPlaceBytes, as far as it matters.
+    // The low bits of the line's number, times kPlaceBytes.
     const auto shift = static_cast<unsigned>(std::countr_zero(spec_.data.line_bytes / kPlaceBytes));
     cold_.registers(kStore, place, line, false);
     cold_.shift_right(place, shift);
@@ -93,7 +97,7 @@ std::uint64_t MissReferences::look_up(unsigned line, unsigned place) {
     return look_at_place(line, place);
 }
 
-// Jumps if the line in the register `line` is not where the offset in `place` says.
+// Jumps if the line in register `line` is not at the offset in `place`.
 std::uint64_t MissReferences::look_at_place(unsigned line, unsigned place) {
     cold_.with_context(kCompareMemory, line, kLines, true, static_cast<std::uint8_t>(place));
     return cold_.jump_if(kNotEqual, cold_.address);
@@ -160,9 +164,9 @@ void MissReferences::record_two_lines(const Operands& operands, unsigned count,
     record_each(operands, count, back);
 }
 
-// The lines of a group's first and last byte are all that it touches, and of different sets: nobody
-// sees in which order. Only if one of them has to be recorded, the order matters: then it goes on
-// behind this.
+// The group touches only the lines of its first and last byte. These are of different sets, so
+// their order does not matter if both are in the cache. Otherwise the order matters, and the code
+// after this one handles them.
 void MissReferences::use_ends(const Operands& operands, std::uint64_t back) {
     if (spec_.data.sets == 1) return;
     const unsigned line = operands.a;
@@ -192,17 +196,17 @@ std::unique_ptr<DataReferences> miss_references(UnitWriter& writer) {
     return std::make_unique<MissReferences>(writer);
 }
 
-// Besides the most recent line of each set, the filter has the bytes of it that were touched. The
-// members of a group touch no more than the first of it, here and where an address is constant.
+// The filter also has the touched bytes of the most recent line of each set. A group touches no
+// more than its first reference.
 
 namespace {
 
-// Of a power of two: an address that is a multiple of it does not straddle.
+// True for a small power of two: an address that is a multiple of it does not straddle lines.
 bool is_aligned_size(std::uint32_t bytes) {
     return (bytes & (bytes - 1)) == 0 && bytes <= kMostAlignedBytes;
 }
 
-// A footprint of the first bytes of a line of 64.
+// The footprint of the first `bytes` bytes of a 64-byte line.
 std::uint64_t bits_of(std::uint32_t bytes) {
     return bytes < 64 ? (std::uint64_t{1} << bytes) - 1 : ~std::uint64_t{0};
 }
@@ -255,9 +259,10 @@ void FootprintReferences::computed(Operands& operands) {
     record_each(operands, 1, back);
 }
 
-// Compares the line with the most recent of its set, whose entry's place goes to `b`. Then `a` is
-// the line, with the bits in it that must not be set if the reference is `aligned`, and `c` has the
-// bytes touched. Returns where the jump is if the reference lies in two lines.
+// Compares the line with the most recent one of its set, and loads the place of the set's entry
+// into `b`. `a` gets the line's address, with the bits that must be 0 if the reference is
+// `aligned`. `c` gets the touched bytes. Returns the address of the jump for a reference in two
+// lines.
 std::uint64_t FootprintReferences::check(const Operands& operands, bool aligned) {
     const unsigned a = operands.a, b = operands.b, c = operands.c;
     const auto line = static_cast<std::int32_t>(spec_.data.line_bytes);
@@ -278,8 +283,8 @@ std::uint64_t FootprintReferences::check(const Operands& operands, bool aligned)
     return straddles;
 }
 
-// Two records: which bytes were touched of the line that is the most recent no more, and the
-// reference. That one is begun first; where it finds no room, the buffer takes the bytes with it.
+// Writes two records: the footprint of the line that is no longer the most recent one, and the
+// reference. The second one is begun first: if it has no room, the buffer keeps the footprint.
 void FootprintReferences::record_miss(Operands operands, bool may_be_misaligned,
                                       std::uint64_t back) {
     const unsigned a = operands.a;

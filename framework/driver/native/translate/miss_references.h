@@ -1,5 +1,5 @@
-// Finds the references whose filter check fails often; with Filter::kRuns, those that often begin a
-// new run. The .cpp has two strategies of references.h, too: of misses, and of footprints.
+// Finds the references whose filter check fails often. With Filter::kRuns, finds those that often
+// begin a new run. The .cpp also has the strategies of references.h for misses and for footprints.
 #pragma once
 
 #include "framework/driver/native/trace/trace_tables.h"
@@ -14,10 +14,10 @@ class MissSampler {
   public:
     explicit MissSampler(const TraceTables& trace) : trace_(trace) {}
 
-    // Looks at a part of the full buffer. Returns sites that were found to miss often, some of
-    // them perhaps again; valid until the next call.
+    // Looks at a part of the full buffer. Returns sites that miss often. It may return the same
+    // site several times. The span is valid until the next call.
     std::span<const std::uint32_t> sample(std::span<const trace_record_t> buffer);
-    // An estimate from what was sampled so far.
+    // An estimate from all samples so far.
     bool misses_often(std::uint32_t site) const;
 
   private:
@@ -25,8 +25,9 @@ class MissSampler {
     void find_all(std::uint32_t site);
 
     const TraceTables& trace_;
-    std::vector<std::uint16_t> misses_;  // sampled ones, by site; with Filter::kRuns by run
-    // With Filter::kRuns, which needs no block counts for that: what their records stand for.
+    std::vector<std::uint16_t> misses_;  // sampled misses, by site; with Filter::kRuns, by run
+    // With Filter::kRuns: the references that the sampled records stand for. Runs therefore need no
+    // block counts.
     std::vector<std::uint64_t> references_;
     std::vector<std::uint32_t> found_;
 };

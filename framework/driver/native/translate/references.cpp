@@ -7,7 +7,7 @@ namespace assay::native {
 void DataReferences::emit(const Item& item) {
     const MemoryReference& form = plan_.form_of(first_of(item));
     Operands operands{item, form, new_sites(item)};
-    // What a check before has borrowed may be part of this address.
+    // An earlier check may have borrowed a register of this address.
     if (!is_constant(form)) scratch_.give_back(address_registers(form));
     if (is_constant(form))
         constant(operands);
@@ -26,7 +26,7 @@ bool DataReferences::is_often_missed(std::uint32_t site) const {
 }
 
 std::uint32_t DataReferences::new_sites(const Item& item) {
-    // Right before that of the reference: the stub and Recorder rely on it.
+    // Its site comes right before that of the reference. The stub and Recorder rely on this.
     if (spec_.data.footprints())
         writer_.new_site(plan_.references[item.first_reference].instr, 0, TRACE_SITE_FOOTPRINT, 0);
     const std::uint32_t first = writer_.next_site();
@@ -41,7 +41,7 @@ std::uint32_t DataReferences::new_sites(const Item& item) {
     return first;
 }
 
-// Each of the group's first `count` references by itself, by calls of the record stub.
+// Records each of the group's first `count` references by a call of the record stub.
 void DataReferences::record_each(const Operands& operands, unsigned count, std::uint64_t back) {
     for (unsigned i = 0; i < count; ++i) {
         const PlannedReference& reference = plan_.references[operands.item.first_reference + i];
@@ -58,7 +58,6 @@ void DataReferences::record_each(const Operands& operands, unsigned count, std::
     cold_.jump(back);
 }
 
-// `flags_saved`: rax has them.
 void DataReferences::load_operand_address(Assembler& code, const Operands& operands,
                                           const PlannedReference& reference, bool flags_saved) {
     const MemoryReference& form = operands.form;
@@ -69,7 +68,7 @@ void DataReferences::load_operand_address(Assembler& code, const Operands& opera
         if (address.index == RAX) address.index = static_cast<std::uint8_t>(operands.a);
     }
     code.load_offset(operands.a, address, reference.offset);
-    // Not add: the flags may be live here.
+    // lea instead of add, because the flags may be live.
     if (form.segment != Segment::kFlat) {
         code.load_context(operands.b, segment_base_offset(form.segment));
         code.lea(operands.a, Address{static_cast<std::uint8_t>(operands.a),

@@ -1,13 +1,13 @@
-// Instrumentation of data references, by one of five strategies, as the specification asks:
+// Instrumentation of data references. The specification selects one of five strategies:
 //
-//   unfiltered   each makes a record
-//   filtered     those do whose line is not the most recent one of its set
-//   misses       those of these that miss a cache, which is simulated in the thread
-//   footprints   as filtered, with the bytes of the lines that were touched
-//   runs         those do that are not where a run of their operand expects them
+//   unfiltered   records each reference
+//   filtered     records references whose line is not the most recent one of its set
+//   misses       of these, records only those that miss a cache, which is simulated in the thread
+//   footprints   like filtered, with the bytes of the lines that were touched
+//   runs         records references that are not where a run of their operand expects them
 //
-// The end of the buffer is a page that cannot be written: the store that begins a record faults
-// there, and the handler puts the start of the next buffer into the register it used.
+// The buffer ends with a page that cannot be written. The store that begins a record faults there,
+// and the handler puts the start of the next buffer into the register of the store.
 #pragma once
 
 #include "framework/driver/native/translate/unit_writer.h"
@@ -21,7 +21,7 @@ class DataReferences : public UnitPart {
     using UnitPart::UnitPart;
     virtual ~DataReferences() = default;
 
-    // The check of a group of references, or the records; at Item::position of hot code.
+    // Emits the check of a group of references, or its records, at Item::position of hot code.
     void emit(const Item& item);
 
   protected:
@@ -29,11 +29,11 @@ class DataReferences : public UnitPart {
     struct Operands {
         const Item& item;
         const MemoryReference& form;  // of the first reference
-        std::uint32_t site;           // of the first; the others follow
+        std::uint32_t site;           // of the first reference; those of the others follow
         unsigned a = 0, b = 0, c = kNoGpr, next = kNoGpr, cursor = kNoGpr;
     };
 
-    // At an address that is known now, and at one that is not.
+    // For an address that is known now, and for another one.
     virtual void constant(Operands& operands) = 0;
     virtual void computed(Operands& operands) = 0;
 
@@ -42,11 +42,11 @@ class DataReferences : public UnitPart {
     }
     bool is_write(const PlannedReference& reference) const;
     bool is_often_missed(std::uint32_t site) const;
-    // Into `a`; `flags_saved`: rax has them.
+    // Loads the address into `a`. `flags_saved`: rax has the flags.
     void load_operand_address(Assembler& code, const Operands& operands,
                               const PlannedReference& reference, bool flags_saved);
     void load_first_address(Assembler& code, const Operands& operands, bool flags_saved);
-    // The record of `a`, in hot code.
+    // Appends a record of `a`, in hot code.
     void append_always(const Operands& operands);
     void record_each(const Operands& operands, unsigned count, std::uint64_t back);
 
@@ -56,7 +56,7 @@ class DataReferences : public UnitPart {
 
 // The strategy that the specification asks for.
 std::unique_ptr<DataReferences> data_references(UnitWriter& writer);
-// The five.
+// The five strategies.
 std::unique_ptr<DataReferences> unfiltered_references(UnitWriter& writer);
 std::unique_ptr<DataReferences> filtered_references(UnitWriter& writer);
 std::unique_ptr<DataReferences> miss_references(UnitWriter& writer);

@@ -1,10 +1,9 @@
-// Registers that instrumentation borrows from the target within a basic block.
+// Registers that instrumentation borrows from the program within a basic block.
 //
-// A register is borrowed when instrumentation needs one and given back when an instruction of
-// the target uses it, or at the end of the block. Its target value waits in Context::gpr; a
-// register that is dead is borrowed without saving. One borrowed register may hold the trace
-// cursor, so that consecutive references do not pass it through memory. All of it is mov: the
-// flags are left alone.
+// A register is borrowed when instrumentation needs one. It is given back when an instruction of
+// the program uses it, or at the end of the block. Its program value waits in Context::gpr; a dead
+// register is not saved. One borrowed register may hold the trace cursor, so that consecutive
+// references need not pass it through memory. All code is mov, and keeps the flags.
 #pragma once
 
 #include "framework/driver/native/emit/assembler.h"
@@ -13,7 +12,7 @@
 
 namespace assay::native {
 
-// Registers for code at the end of a block: dead ones, as far as there are any.
+// Registers for code at the end of a block. Prefers dead registers.
 
 class Borrowed {
   public:
@@ -21,8 +20,8 @@ class Borrowed {
         for (unsigned i = 0; i < count_; ++i) {
             const auto rest = static_cast<GprMask>(~(bit(RSP) | taken_));
             const auto dead = static_cast<GprMask>(rest & ~live);
-            // Low numbers need no prefix. High ones hold what lives long, and waiting for their
-            // values when they are loaded again delays least.
+            // Low numbers need no prefix. Among live registers, high numbers mostly hold long-lived
+            // values, so that reloading them delays least.
             regs_[i] = dead != 0 ? static_cast<unsigned>(__builtin_ctz(dead))
                                  : 31U - static_cast<unsigned>(__builtin_clz(rest));
             taken_ |= bit(regs_[i]);
@@ -54,14 +53,14 @@ class Borrowed {
 class Scratch {
   public:
     struct State {
-        GprMask saved = 0;  // target value in Context::gpr
+        GprMask saved = 0;  // the program's value is in Context::gpr
         std::uint8_t cursor = kNoGpr;
     };
 
     Scratch(Assembler& code, const UnitPlan& plan) : code_(code), plan_(plan) {}
 
     void begin(const PlannedBlock& block) { end_ = block.first + block.count; }
-    // A register whose value instrumentation may destroy at `position`; none of `exclude`.
+    // A register outside of `exclude` that instrumentation may change at `position`.
     unsigned acquire(GprMask exclude, unsigned position) {
         for (unsigned reg = 0; reg < 16; ++reg)
             if (free_ & bit(reg) & ~exclude) return reg;
@@ -70,8 +69,8 @@ class Scratch {
         free_ |= bit(reg);
         return reg;
     }
-    // The register that holds the cursor, loading it if none does. Never rax, which the flags
-    // are kept in.
+    // The register that holds the cursor. Loads the cursor if no register does. Never rax, because
+    // rax keeps the flags.
     unsigned cursor(GprMask exclude, unsigned position) {
         if (cursor_ != kNoGpr) return cursor_;
         const GprMask mask = static_cast<GprMask>(exclude | bit(RAX));
@@ -82,34 +81,34 @@ class Scratch {
         return reg;
     }
     std::uint8_t cached_cursor() const { return cursor_; }
-    // Borrows this one, which is not yet.
+    // Borrows this register, which must not be borrowed yet.
     void take(unsigned reg, unsigned position) {
         borrow(reg, position);
         free_ |= bit(reg);
     }
-    // True if the register's present value is worthless to the target.
+    // True if the register holds no value that the program or instrumentation needs.
     bool is_free(unsigned reg) const { return free_ & bit(reg); }
 
-    // A register, neither rax nor `other`, whose value nobody needs at `position`, without
-    // borrowing any; kNoGpr if there is none.
+    // A register with no needed value at `position`, neither rax nor `other`. Borrows nothing;
+    // kNoGpr if there is no such register.
     unsigned idle(unsigned position, unsigned other = RAX) const {
         const auto dead = static_cast<GprMask>(~(plan_.gprs_live[position] | taken() | bit(RSP)));
         const auto found = static_cast<GprMask>((free_ | dead) & ~bit(RAX) & ~bit(other));
         return found == 0 ? kNoGpr : static_cast<unsigned>(__builtin_ctz(found));
     }
 
-    // Where the target's value of a borrowed register waits, in the context.
+    // The offset of a borrowed register's program value in the context.
     static std::size_t slot(unsigned reg) { return offsetof(Context, gpr) + reg * 8U; }
     bool is_borrowed(unsigned reg) const { return taken() & bit(reg); }
 
-    // Gives back what the instruction uses. `read`: registers whose values are needed although it
-    // does not read them.
+    // Gives back the registers that the instruction uses. `read`: registers whose values are also
+    // needed.
     void make_way(const Instruction& instruction, GprMask read = 0) {
         const Form& form = *instruction.form;
         give_back(static_cast<GprMask>(form.reads | form.writes),
                   static_cast<GprMask>(form.reads | read));
     }
-    // Those of `used` that are borrowed; the values of `read` are needed.
+    // Gives back the borrowed registers of `used`. Restores the values of `read`.
     void give_back(GprMask used, GprMask read = kAllGprs) {
         used &= taken();
         for (unsigned reg = 0; used != 0; ++reg, used >>= 1)
@@ -129,15 +128,15 @@ class Scratch {
         auto candidates = static_cast<GprMask>(~exclude);
         const auto dead = static_cast<GprMask>(candidates & ~plan_.gprs_live[position]);
         if (dead) candidates = dead;
-        // Of those, one that is used again as late as possible.
+        // Choose the register whose next use is latest.
         for (unsigned i = position; i < end_; ++i) {
             const Form& form = *plan_.instructions[i].form;
             const auto later = static_cast<GprMask>(candidates & ~(form.reads | form.writes));
             if (later == 0) break;
             candidates = later;
         }
-        // High numbers cost a REX prefix that 64-bit operations have anyway, and rax is where
-        // the flags are kept.
+        // High numbers need a REX prefix, which 64-bit operations have anyway. rax should stay free
+        // for the flags.
         return 31U - static_cast<unsigned>(__builtin_clz(candidates));
     }
     void borrow(unsigned reg, unsigned position) {
@@ -158,7 +157,7 @@ class Scratch {
     Assembler& code_;
     const UnitPlan& plan_;
     unsigned end_ = 0;
-    GprMask free_ = 0;  // borrowed, worthless
+    GprMask free_ = 0;  // borrowed, with no needed value
     GprMask saved_ = 0;
     std::uint8_t cursor_ = kNoGpr;
 };

@@ -62,7 +62,7 @@ Unit Translator::emit_new_unit() {
     return unit;
 }
 
-// True if the planned instructions stand in the trace's table from `instr` on.
+// True if the trace's table has the planned instructions from row `instr` on.
 bool Translator::starts_as(std::uint32_t instr) const {
     return std::all_of(plan_.instructions.begin(), plan_.instructions.end(),
                        [&](const Instruction& planned) {
@@ -72,8 +72,8 @@ bool Translator::starts_as(std::uint32_t instr) const {
                        });
 }
 
-// Emits plan_ with the rows of the trace's tables that the same unit had before, so that code which
-// is translated again and again does not fill them.
+// Emits plan_ with the rows that the same unit had before. Code that is translated again and again
+// then does not fill the trace's tables.
 bool Translator::emit_as_before(Unit& unit) {
     const CodeCache::Rows* const rows =
         cache_.forgotten_rows(plan_.blocks.front().pc, plan_.version);
@@ -87,8 +87,8 @@ bool Translator::emit_as_before(Unit& unit) {
     return false;
 }
 
-// Emits plan_ where the code cache goes on. If its rows are compared, they must be the same up to
-// `end`: else nothing is emitted, and the answer is false.
+// Emits plan_ at the end of the code cache. If its rows are compared, they must equal the old ones
+// up to `end`. Otherwise it emits nothing, and returns false.
 bool Translator::emit(Unit& unit, const TableRows& rows, TraceTables* trace, const TableRows* end) {
     const UnitWriter::Numbers numbers{rows.block, rows.instr, rows.site,
                                       cache_.exit_number(unit.first_exit),
@@ -115,7 +115,7 @@ bool Translator::emit(Unit& unit, const TableRows& rows, TraceTables* trace, con
     return true;
 }
 
-// Misses of a cache say little of how often the filter before it fails.
+// Misses of a cache say little about the filter before it.
 void Translator::adapt(std::span<const trace_record_t> buffer) {
     if (trace_.spec().data.ways != 0) return;
     if (!trace_.captures(trace::kCaptureBlockCounts) && !trace_.spec().data.runs()) return;
@@ -129,7 +129,7 @@ void Translator::adapt(std::span<const trace_record_t> buffer) {
     }
 }
 
-// The present translation of a block of the trace's table, if there is one.
+// The present translation of a block of the trace's table; nullptr if there is no translation.
 const Block* Translator::find(std::uint32_t id) {
     for (const Version version : {kCollecting, kExact}) {
         const Block* const block = cache_.find(trace_.block(id).pc, version);

@@ -1,5 +1,5 @@
-// Translates units: copies the target's instructions, rewrites what depends on their position,
-// and emits the instrumentation that the trace specification asks for.
+// Translates units: copies the program's instructions, rewrites those that depend on their
+// position, and emits the instrumentation for the trace specification.
 #pragma once
 
 #include "framework/driver/native/translate/miss_references.h"
@@ -19,21 +19,20 @@ class Translator {
           planner_(decoder_, memory, watch, cache, regions, allocation_functions, trace),
           misses_(trace) {}
 
-    // True if the code cache has to be flushed before the code at `pc` is translated.
+    // True if the code cache must be flushed before the code at `pc` is translated.
     bool must_flush_for(std::uint64_t pc);
-    // Translates the code at `pc`, which has no translation of that version yet. Returns its block,
-    // or nullptr if there is no valid instruction. `landing`: because an indirect branch went
-    // there.
+    // Translates the code at `pc`, which must have no translation of this version yet. Returns its
+    // block, or nullptr if there is no valid instruction. `landing`: an indirect branch led there.
     Block* translate(std::uint64_t pc, Version version, bool landing);
-    // Translates one instruction, for this once: CodeCache::find() does not know it, and the code
-    // may change.
+    // Translates one instruction for a single execution, because the code may change.
+    // CodeCache::find() does not know the result.
     Block* translate_alone(std::uint64_t pc, Version version);
-    // Looks at a full buffer: translates units again in which the checks of some references fail
-    // so often that they had better have no branch. They may be executing.
+    // Looks at a full buffer. Translates units again if the checks of some references fail so often
+    // that they are faster without a branch. Such a unit may be executing.
     void adapt(std::span<const trace_record_t> buffer);
     // Forgets all translations; see CodeCache::flush.
     void flush();
-    // Forgets those of code in [start, end).
+    // Forgets the translations of code in [start, end).
     void invalidate(std::uint64_t start, std::uint64_t end);
     // The mnemonic of the instruction at `pc`.
     std::string describe(std::uint64_t pc);

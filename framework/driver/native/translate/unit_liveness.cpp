@@ -1,4 +1,4 @@
-// Which registers and arithmetic flags of a unit are live, and what code reads a flag that it has
+// Finds the live registers and arithmetic flags of a unit, and code that reads a flag that it has
 // not written.
 #include "framework/driver/native/translate/unit_plan.h"
 
@@ -9,7 +9,7 @@
 namespace assay::native {
 namespace {
 
-constexpr unsigned kBranches = 2;  // how many branches liveness looks behind
+constexpr unsigned kBranches = 2;  // how many branches the search for live values follows
 constexpr Live kEverything{kArithmeticFlags, kAllGprs};
 
 }  // namespace
@@ -22,7 +22,7 @@ bool Planner::reads_flags(std::uint64_t pc, unsigned limit) {
 }
 
 bool Planner::reads(std::uint16_t pending, std::uint64_t pc, unsigned limit) {
-    constexpr unsigned kBranchShare = 4;  // what a branch leaves of the limit to each side
+    constexpr unsigned kBranchShare = 4;  // each side of a branch gets this part of the limit
     for (unsigned i = 0; i < limit; ++i) {
         if (is_changeable(pc)) return true;
         Instruction instruction;
@@ -43,17 +43,18 @@ bool Planner::reads(std::uint16_t pending, std::uint64_t pc, unsigned limit) {
             case Flow::kConditional:
                 return reads(pending, instruction.target(), limit / kBranchShare) ||
                        reads(pending, instruction.next_pc(), limit / kBranchShare);
-            default:  // calls and returns among them
+            default:  // includes calls and returns
                 return flags_cross_calls_;
         }
     }
     return false;
 }
 
-// True, as long as calls and returns are taken to change flags, for a call whose continuation reads
-// them: such calls are mostly of functions that never return, followed by other code, and hardly
-// ever run. And for popf and iretq: what puts flags back goes on where they may be read, as Go's
-// runtime does behind the signals that interrupt a goroutine anywhere (asyncPreempt).
+// True if the instruction relies on flags that calls and returns otherwise may change:
+// - a call whose continuation reads flags. Such calls hardly ever run, because most are calls of
+//   functions that never return, followed by other code.
+// - popf and iretq, which restore flags for code that may read them. Go's runtime does so after a
+//   signal that interrupts a goroutine anywhere (asyncPreempt).
 bool Planner::relies_on_flags(const Instruction& instruction) {
     constexpr unsigned kLookAhead = 128;
     if (flags_cross_calls()) return false;
@@ -73,8 +74,8 @@ bool Planner::must_keep_flags(std::uint64_t pc) {
     return !code.empty() && decoder_.decode(code, pc, instruction) && relies_on_flags(instruction);
 }
 
-// What is live where control goes after `last`: to `continuation`, if that is known, where no
-// branch is taken.
+// The live values after `last`. `continuation`: those at its continuation without a taken branch,
+// if known.
 Live Planner::live_after(const Instruction& last, unsigned branches,
                          const std::optional<Live>& continuation) {
     const Live all_but_flags{flags_across_calls(), kAllGprs};
@@ -103,11 +104,11 @@ Live Planner::live_after(const Instruction& last, unsigned branches,
     }
 }
 
-// What the code at `pc` may read before writing it, as far as a look at the next instructions
-// tells; it follows up to `branches` branches, conditional ones to both sides. The answer for one
-// address stays the same until the code is forgotten, which recovery relies on.
+// The values that the code at `pc` may read before it writes them. Looks at the next instructions,
+// and follows up to `branches` branches, conditional ones to both sides. The answer for an address
+// stays the same until the code is forgotten, because recovery relies on it.
 Live Planner::live_at(std::uint64_t pc, unsigned branches) {
-    // Whatever it reads now, it may read more when it is executed.
+    // When it is executed, it may have changed, and read more.
     if (is_changeable(pc)) return kEverything;
     if (const Live* known = live_.find(pc)) return *known;
     const std::uint64_t start = pc;
@@ -156,19 +157,20 @@ void Planner::analyse_block(UnitPlan& plan, std::size_t index) {
     analyse_backwards(plan, block, live);
 }
 
-// True if nothing is inserted into the block but what needs one place where the flags are dead.
-// Most blocks have one whatever is live behind them, which takes as long to find out as all else.
+// True if the block gets only instrumentation that needs one place where the flags are dead. Most
+// blocks have such a place. It then needs no search for the live values at its end, which would
+// take as long as all other planning.
 bool Planner::wants_one_place(const UnitPlan& plan, std::size_t index) const {
     const trace::Spec& spec = trace_.spec();
-    const bool landing = plan.landing && index == 0;  // looks at registers, too
+    const bool landing = plan.landing && index == 0;  // also checks registers
     return Captures::one_place_will_do(spec) && spec.interval == 0 && !landing &&
            !plan.blocks[index].has_gate() && !looks_for_left() && !plan.counts_at_exits;
 }
 
-// From what is `live` behind the block. Returns whether the flags are dead anywhere in it.
+// `live`: at the end of the block. Returns true if the flags are dead at some place in it.
 bool Planner::analyse_backwards(UnitPlan& plan, const PlannedBlock& block, Live live) const {
     bool any_dead = false;
-    // Generated code relies on faults, whose handlers make it go on elsewhere with any register
+    // Generated code may rely on faults: the handler can go on elsewhere with any register
     // (implicit null checks of Java).
     const bool generated = is_changeable(block.pc);
     for (unsigned i = block.first + block.count; i-- > block.first;) {
@@ -186,7 +188,7 @@ bool Planner::analyse_backwards(UnitPlan& plan, const PlannedBlock& block, Live 
     return any_dead;
 }
 
-// What is live on both sides of a conditional branch; `live`: on one or the other.
+// Sets the live values of both ways of a conditional branch. `live`: those of both together.
 void Planner::analyse_ends(PlannedBlock& block, const Instruction& last,
                            const std::optional<Live>& continuation, const Live& live) {
     block.live_if_taken = block.live_otherwise = live;

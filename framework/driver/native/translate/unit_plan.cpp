@@ -1,4 +1,4 @@
-// Which blocks are a unit.
+// Decides which blocks form a unit.
 #include "framework/driver/native/translate/unit_plan.h"
 
 #include "framework/driver/native/translate/captures.h"
@@ -11,7 +11,7 @@ namespace {
 constexpr unsigned kMaxBlockInstrs = 64;
 constexpr unsigned kMaxUnitInstrs = 128;
 constexpr unsigned kMaxUnitBlocks = 16;
-// Instructions of a loop that can take less time than an increment waits for the one before.
+// Instructions of a loop that may run faster than increments of one counter can follow each other.
 constexpr int kShortLoop = 32;
 constexpr unsigned kCopies = 8;  // of a loop in its unit
 
@@ -30,8 +30,8 @@ bool writes_memory(const Form& form) {
                [](const MemoryReference& reference) { return reference.kind != TRACE_SITE_READ; });
 }
 
-// Where control can go on in the same unit: the not-taken side of a conditional branch, the
-// target of a jump or call. A branch over code that rarely runs costs nothing that way.
+// Control can continue in the same unit on the not-taken way of a conditional branch, and at the
+// target of a jump or call. A branch over rarely executed code then costs nothing.
 bool has_continuation(Flow flow) {
     switch (flow) {
         case Flow::kNone:
@@ -76,7 +76,7 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
         if (out.collects() && (Captures::end_block(trace_.spec(), instruction) ||
                                (regions_.samples() && is_predicted(instruction))))
             break;
-        // It may change what comes next.
+        // The instruction may change the next one.
         if (block.checked && writes_memory(*instruction.form)) break;
     }
     if (block.count == 0) return false;
@@ -85,17 +85,17 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
     return true;
 }
 
-// One of the functions whose entries are of interest.
+// True for the entry of a named function or of an allocation function.
 bool Planner::enters(std::uint64_t pc) const {
     return regions_.is_entry(pc) || allocation_functions_.find(pc) != nullptr;
 }
 
-// Whether they have been left.
+// True if some code must check whether such functions have been left.
 bool Planner::looks_for_left() const {
     return regions_.has_functions() || !allocation_functions_.empty();
 }
 
-// Until there are several threads, none has to leave for another: see thread_like().
+// With only one thread, no thread has to leave for another one: see thread_like().
 bool Planner::counts_slices() const {
     return trace_.spec().slice != 0 && !cache_.serves_one_thread();
 }
@@ -110,7 +110,7 @@ void Planner::set_gates(PlannedBlock& block, const UnitPlan& plan) const {
                                 (first || plan.version == kExact || block.has_gate());
 }
 
-// Before code is read. True if it has to be compared whenever it is executed.
+// Call this before code is read. True if the code must be compared at each execution.
 bool Planner::watch(std::uint64_t begin, std::uint64_t end) {
     if (!watches_) return false;
     const bool first = watch_.begin(begin);
@@ -128,8 +128,8 @@ std::uint64_t Planner::continuation(const UnitPlan& plan, const PlannedBlock& bl
     return block.end_pc;
 }
 
-// Where instructions are counted when a unit is left, a loop within it is copied some times, so
-// that a round of it need not count.
+// If instructions are counted where a unit is left, the unit contains several copies of a loop, so
+// that not each round must count.
 bool Planner::goes_round(const UnitPlan& plan) {
     const Instruction& last = plan.instructions.back();
     if (!plan.counts_at_exits || last.target() > last.pc ||
@@ -150,7 +150,7 @@ bool Planner::plan(std::uint64_t pc, Version version, bool landing, UnitPlan& ou
     begin(out, version);
     out.landing = landing;
     if (!decode_block(pc, out, kMaxBlockInstrs)) return false;
-    // The longer a unit, the less often it is left.
+    // A longer unit is left less often.
     const unsigned size = out.counts_at_exits ? 2 : 1;
     while (out.blocks.size() < size * kMaxUnitBlocks &&
            out.instructions.size() + kMaxBlockInstrs <= size * kMaxUnitInstrs) {
@@ -181,8 +181,8 @@ bool Planner::plan(std::uint64_t pc, Version version, bool landing, UnitPlan& ou
     return true;
 }
 
-// Blocks that the unit itself jumps back to are entered by that jump most of the time, so counting
-// stands in them and not aside.
+// Blocks that the unit itself jumps back to are mostly entered by this jump, so they count in
+// place.
 void Planner::count_loops(UnitPlan& plan) const {
     if (trace_.spec().interval == 0 || !plan.collects()) return;
     for (const PlannedBlock& from : plan.blocks) {
@@ -196,8 +196,9 @@ void Planner::count_loops(UnitPlan& plan) const {
     }
 }
 
-// Where the unit leads into the middle of another one, it counts what follows there as well, so
-// that the jump need not go by the code that does. What that one counts of a third one is included.
+// If the unit leads into the middle of another unit, it also counts the instructions that follow
+// there. The jump can then skip the code that counts them. The count of the other unit includes
+// those of a third one.
 void Planner::count_beyond(UnitPlan& plan) const {
     constexpr std::uint16_t kMost = 256;
     if (trace_.spec().interval == 0 || plan.version != kCollecting) return;

@@ -1,6 +1,6 @@
-// What the translator is about to emit: the instructions of a unit, which registers and flags
-// are live where, and at which points instrumentation goes. The planner finds all of it but the
-// items, which captures place (Captures::place_items).
+// The plan of a unit that the translator will emit: its instructions, the live registers and flags
+// at each, and the places of instrumentation. The planner makes everything except the items, which
+// captures place (Captures::place_items).
 #pragma once
 
 #include "framework/driver/native/code_cache/code_cache.h"
@@ -16,36 +16,37 @@
 
 namespace assay::native {
 
-// A data reference of a unit. Those of one group have addresses a constant apart. Or the fetch of
-// instructions that make none, up to one that does.
+// A data reference of a unit. The addresses of a group's references differ by constants. It can
+// also be a fetch of consecutive instructions up to the first one with data references.
 struct PlannedReference {
-    // As `number`: not one of the form's references, but a fetch.
+    // A value of `number`: this is a fetch, and no reference of the form.
     static constexpr std::uint8_t kCode = 2;
 
     std::uint16_t instr = 0;  // index in the unit
-    std::uint8_t number = 0;  // which of the form's references
-    std::int64_t offset = 0;  // of the address, from the group's registers at its position
+    std::uint8_t number = 0;  // the number of the reference in the form
+    std::int64_t offset = 0;  // of the address, relative to the group's registers at its position
     std::uint32_t bytes = 0;  // at most a line
 };
 
 // A piece of instrumentation.
 struct Item {
-    std::uint8_t capture = 0;  // whose it is: Captures::kNumber
+    std::uint8_t capture = 0;  // of the item: Captures::kNumber
     bool flags_live = false;   // at `position`
-    std::uint16_t instr = 0;   // the instruction that it is about, index in the unit
-    // Emitted before this instruction of the unit; at the block's end, if it has no such one.
+    std::uint16_t instr = 0;   // the instruction of the item, as an index in the unit
+    // The item is emitted before the instruction with this index, or at the block's end.
     std::uint16_t position = 0;
 
-    // --- Of MemoryReferences: a group of references that follow one another. If all lie in one
-    //     line, the first is the only one that can find another line the most recent of its set.
+    // --- For MemoryReferences: a group of consecutive references. If all lie in one line, only the
+    // first
+    //         one can find that another line is the most recent one of its set.
     std::uint16_t reference_count = 0;
-    // Not 0: of the group's first references, which are a series: each is of 8 bytes next to those
-    // of the one before, as where registers are saved and restored.
+    // Not 0: the first references of the group that are a series. Each has 8 bytes, next to those
+    // of the one before, as when registers are saved and restored.
     std::uint16_t series_count = 0;
     std::uint32_t first_reference = 0;  // in UnitPlan::references
-    std::int64_t low = 0, high = 0;     // what they refer to, by offsets as theirs
+    std::int64_t low = 0, high = 0;  // the bytes of the group, by offsets like those of references
 
-    bool is_behind() const { return position > instr; }  // its instruction
+    bool is_behind() const { return position > instr; }  // true if it comes after its instruction
 };
 
 // Registers and arithmetic flags whose values may still be read.
@@ -70,24 +71,24 @@ struct PlannedBlock {
     bool chained = false;
     bool previous_fetched = false;
     bool checked = false;  // compares itself with the memory: CodeWatch
-    // With Bursts: the unit goes on where its branch is taken, with another copy of blocks that it
-    // has already; and this is such a copy.
+    // With Bursts. goes_on_taken: the unit continues with the target of the block's branch, a copy
+    // of a block that it already has. copy: this block is such a copy.
     bool goes_on_taken = false;
     bool copy = false;
-    bool in_short_loop = false;  // of the unit: its counter is soon incremented again
+    bool in_short_loop = false;  // of the unit: its counter is incremented again soon
     // See Regions.
     bool enters_function = false;
-    bool allocates = false;  // of AllocationFunctions
+    bool allocates = false;  // is a function of AllocationFunctions
     bool counted_down = false;
     bool counted_in_slice = false;
-    bool counted_in_interval = false;  // in its interval, whichever way leads to it
-    std::uint16_t counted_beyond = 0;  // then: instructions of other units, too
+    bool counted_in_interval = false;  // in its interval, on each way that leads to it
+    std::uint16_t counted_beyond = 0;  // then: instructions of other units that are counted here
 
-    // Where control leaves it, if that is asked for (Capture::kNeedsLiveOnWays): to the target of
-    // the conditional branch that it ends with, and otherwise.
+    // The live values at the end of the block, if needed (Capture::kNeedsLiveOnWays): at the target
+    // of its conditional branch, and on the other way.
     Live live_if_taken, live_otherwise;
 
-    // Whatever leads to it has to arrive at its very beginning.
+    // True if each way to the block must arrive at its very beginning.
     std::uint16_t end() const { return static_cast<std::uint16_t>(first + count); }
     bool has_gate() const { return checked || has_boundary(); }
     // See Boundaries.
@@ -99,13 +100,14 @@ struct PlannedBlock {
 
 struct UnitPlan {
     Version version = kCollecting;
-    bool landing = false;  // indirect branches arrive at the first block: check them there
+    bool landing = false;  // indirect branches arrive at the first block, which checks their target
     std::vector<Instruction> instructions;
     std::vector<PlannedBlock> blocks;
     std::vector<Item> items;
     std::vector<PlannedReference> references;
-    bool leaves_functions = false;  // returns and jumps look whether they do: Regions, Allocations
-    bool counts_at_exits = false;   // instructions, where it is left: Bursts
+    bool leaves_functions =
+        false;  // returns and jumps check whether they leave a function: Regions, Allocations
+    bool counts_at_exits = false;  // counts instructions where the unit is left: Bursts
     // Before each instruction.
     std::vector<std::uint16_t> flags_live;
     std::vector<GprMask> gprs_live;
@@ -119,7 +121,7 @@ struct UnitPlan {
     bool collects() const { return version != kPlain; }
 
   private:
-    static constexpr MemoryReference kCodeForm{};  // an address known now
+    static constexpr MemoryReference kCodeForm{};  // an address that is known now
 };
 
 class Planner {
@@ -135,23 +137,23 @@ class Planner {
           allocation_functions_(allocation_functions),
           trace_(trace) {}
 
-    // Plans a new unit that begins at `pc`. False if there is no instruction. `landing`: see
+    // Plans a new unit that begins at `pc`. False if there is no valid instruction. `landing`: see
     // UnitPlan.
     bool plan(std::uint64_t pc, Version version, bool landing, UnitPlan& out);
-    // Plans the one instruction at `pc`, whose memory is not watched.
+    // Plans the one instruction at `pc`. Its memory is not watched.
     bool plan_alone(std::uint64_t pc, Version version, UnitPlan& out);
     // Plans an existing unit again, with the same blocks.
     void replan(const Unit& unit, UnitPlan& out);
 
-    // True if the code at `pc` may read an arithmetic flag before writing it, as far as a look at
-    // the next `limit` instructions, fewer behind branches, tells.
+    // True if the code at `pc` may read an arithmetic flag before it writes the flag. Looks at up
+    // to `limit` instructions, and at fewer after branches.
     bool reads_flags(std::uint64_t pc, unsigned limit);
-    // By the psABI flags carry nothing from callers to functions or back, and instrumentation
-    // relies on that until a call is about to run whose continuation reads a flag, or a popf; then
-    // it keeps them across all calls. Such an instruction is the first of its block, and
-    // must_keep_flags() says so before the block is translated.
+    // By the psABI, flags carry nothing across calls and returns. Instrumentation relies on this
+    // until the program is about to run a popf, or a call whose continuation reads a flag. It then
+    // keeps the flags across all calls. Such an instruction is the first of its block, and
+    // must_keep_flags() detects it before the block is translated.
     bool must_keep_flags(std::uint64_t pc);
-    // Where nothing is captured, nothing changes them.
+    // If nothing is captured, no instrumentation changes the flags.
     bool flags_cross_calls() const { return flags_cross_calls_ || trace_.spec().captures == 0; }
     void set_flags_cross_calls() { flags_cross_calls_ = true; }
     void forget_code() {

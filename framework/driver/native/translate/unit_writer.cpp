@@ -34,7 +34,6 @@ void UnitWriter::leave(ExitKind kind, std::uint64_t pc) {
     hot.jump(cache.exit_thunk());
 }
 
-// The jump at `site` leaves the unit: to the driver, until it is linked.
 void UnitWriter::direct_exit(Assembler& code, std::uint64_t site, std::uint64_t target,
                              unsigned uncounted, bool flags_live) {
     Exit exit;
@@ -50,7 +49,6 @@ void UnitWriter::direct_exit(Assembler& code, std::uint64_t site, std::uint64_t 
     cold.jump(cache.exit_thunk());
 }
 
-// Leaves to the driver, which does its part of the instruction, and goes on behind.
 void UnitWriter::enter_driver(const Instruction& instruction, std::uint32_t first_site) {
     scratch.give_back_all();
     Exit exit;
@@ -82,12 +80,11 @@ void UnitWriter::note_point(unsigned position) {
     output.points.push_back(point);
 }
 
-// lahf and seto keep CF PF AF ZF SF OF in ah and al.
 void UnitWriter::append(Assembler& code, unsigned cursor, unsigned value, std::uint32_t site,
                         std::uint32_t aux) {
     const auto base = static_cast<std::uint8_t>(cursor);
     code.with_memory(kStore, value, Address{base, kNoGpr, 1, 0});
-    // Sign-extended to 64 bits: sites are below 2^31.
+    // Sign-extended to 64 bits, because sites are below 2^31.
     code.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 8});
     code.u32(site);
     if (aux != 0) {
@@ -100,7 +97,7 @@ void UnitWriter::append(Assembler& code, unsigned cursor, unsigned value, std::u
 void UnitWriter::append_constant(Assembler& code, unsigned cursor, std::uint64_t value,
                                  std::uint32_t site) {
     const auto base = static_cast<std::uint8_t>(cursor);
-    // In two halves, if it is large: there is no move of a 64-bit constant to memory.
+    // A large value needs two stores, because no instruction stores a 64-bit constant.
     const bool large = !fits32(static_cast<std::int64_t>(value));
     code.with_memory(kStoreConstant, 0, Address{base, kNoGpr, 1, 0}, !large);
     code.u32(static_cast<std::uint32_t>(value));

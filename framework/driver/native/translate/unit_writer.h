@@ -1,5 +1,5 @@
-// What all parts of the emitter write a unit with: its hot and its cold code, the registers that
-// instrumentation borrows, the sites that records name, exits, and points of recovery.
+// The state that all parts of the emitter share: hot and cold code, borrowed registers, sites of
+// records, exits, and recovery points.
 #pragma once
 
 #include "framework/driver/native/emit/countdown.h"
@@ -13,7 +13,7 @@ namespace assay::native {
 class UnitWriter {
   public:
     struct Output {
-        std::vector<Exit> exits;  // block indexes count from the unit's first
+        std::vector<Exit> exits;  // block indexes are relative to the unit's first block
         std::vector<Block> blocks;
         std::vector<RecoveryPoint> points;
         std::vector<Instruction> specials;
@@ -25,12 +25,12 @@ class UnitWriter {
             specials.clear();
         }
     };
-    struct Numbers {  // what the unit gets
+    struct Numbers {  // the first numbers of the unit
         std::uint32_t block, instr, site, exit, special;
     };
 
-    // `rows`: where rows of the tables go; nullptr if the unit has them already.
-    // `missed`: sites whose checks shall have no branch.
+    // `rows`: the tables that get the rows; nullptr if the unit has its rows already. `missed`:
+    // sites whose checks must have no branch.
     UnitWriter(const UnitPlan& of, CodeCache& code_cache, TraceTables& trace_tables,
                TraceTables* rows, const Numbers& numbers, std::span<const std::uint32_t> missed,
                Output& to)
@@ -57,9 +57,10 @@ class UnitWriter {
     std::uint32_t instr_id(unsigned instr) const { return numbers_.instr + instr; }
     std::uint32_t next_site() const { return next_site_; }
     std::uint32_t new_site(unsigned instr, unsigned bytes, unsigned kind, unsigned operand);
-    // Of the present block's counter, in the context.
+    // The offset of the present block's counter in the context.
     std::size_t counter() const;
-    // With contexts: of the word that counts the present block in each node; 0 if none does.
+    // With contexts: the offset of the word that counts the present block in each node; 0 if no
+    // word does.
     std::int32_t offset_in_node() const {
         constexpr std::uint32_t kWordBytes = sizeof(std::uint64_t);
         return static_cast<std::int32_t>(context_words_[block_index] * kWordBytes);
@@ -68,35 +69,37 @@ class UnitWriter {
 
     // --- Ways out of the unit.
 
-    // The number that exit_id() puts into the context.
+    // Returns the number for exit_id(), which puts it into the context.
     std::uint32_t add_exit(const Exit& exit);
     void exit_id(Assembler& code, std::uint32_t exit);
     void leave(ExitKind kind, std::uint64_t pc);
-    // The jump of `code` whose displacement is at `site` leaves: to the driver, until it is linked.
+    // The jump of `code` with the displacement at `site` leaves the unit. It goes to the driver
+    // until it is linked.
     void direct_exit(Assembler& code, std::uint64_t site, std::uint64_t target,
                      unsigned uncounted = 0, bool flags_live = false);
-    // The driver does, or looks at, the instruction that comes next, and comes back.
+    // The driver executes the next instruction, or looks at it, and returns.
     void enter_driver(const Instruction& instruction, std::uint32_t first_site);
     static void count_when_taken(Exit& exit, unsigned instructions) {
         exit.counts = true;
         exit.counted_beyond = static_cast<std::uint16_t>(instructions);
     }
-    // An instruction of the target comes next in hot code.
+    // The next code in hot is an instruction of the program.
     void note_point(unsigned position);
 
-    // --- Records; nothing but moves and lea, so that the flags stay as they are.
+    // --- Records. They use only moves and lea, and keep the flags.
 
-    // At the cursor, which does not move on yet.
+    // Writes a record at the cursor, and does not move the cursor.
     static void append(Assembler& code, unsigned cursor, unsigned value, std::uint32_t site,
                        std::uint32_t aux = 0);
-    // Moves it on, too.
+    // Also moves the cursor on.
     static void append_constant(Assembler& code, unsigned cursor, std::uint64_t value,
                                 std::uint32_t site);
-    // In cold code. `spare` holds the cursor, if no register does.
+    // In cold code. `spare` holds the cursor if no register does.
     void record_constant(std::uint64_t value, std::uint32_t site, unsigned spare);
-    // Where rax is free and no register is borrowed.
+    // Needs rax free, and no borrowed register.
     void record_by_rax(std::uint32_t site, unsigned value, std::uint32_t aux = 0);
-    // In cold code: calls a stub of CodeCache with what `push_arguments` pushes, on its own stack.
+    // In cold code: calls a stub of CodeCache on the stub's own stack. `push_arguments` pushes its
+    // arguments.
     template <typename PushArguments>
     void call_stub(std::uint64_t stub, const PushArguments& push_arguments) {
         cold.with_thread(kStore, RSP, offsetof(Context, target_sp));
@@ -116,8 +119,8 @@ class UnitWriter {
     Scratch scratch;
     Output& output;
     unsigned block_index = 0;     // of the block that is being emitted
-    bool counted = false;         // its counter has been incremented
-    std::uint8_t counted_by = 0;  // the last block that counts its interval down
+    bool counted = false;         // the block's counter has been incremented
+    std::uint8_t counted_by = 0;  // the last block that counts down its interval
 
   private:
     const Numbers numbers_;
@@ -126,7 +129,7 @@ class UnitWriter {
     std::vector<std::uint32_t> context_words_;  // by block
 };
 
-// What the parts of the emitter have in common: the names of what the writer has.
+// Base of the parts of the emitter: short names for the members of the writer.
 class UnitPart {
   public:
     explicit UnitPart(UnitWriter& writer)

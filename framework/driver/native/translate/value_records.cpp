@@ -8,7 +8,7 @@
 namespace assay::native {
 namespace {
 
-constexpr std::size_t kTargetWaits = offsetof(Context, latency);  // of an indirect branch
+constexpr std::size_t kTargetWaits = offsetof(Context, latency);  // for indirect branches
 
 std::size_t waiting(unsigned index) {
     return offsetof(Context, values) + index * sizeof Context::values[0];
@@ -18,8 +18,8 @@ std::size_t wide_waiting(unsigned index, unsigned part) {
            part * sizeof Context::wide_values[0][0];
 }
 
-// What is added to the stack pointer that the instruction leaves, to get the one before; nothing
-// if the registers of the address are changed in another way.
+// The difference between the stack pointer before the instruction and after it. Nothing if the
+// registers of the address change in another way.
 std::optional<std::int64_t> change_of_address(const Instruction& instruction,
                                               const MemoryReference& reference) {
     const auto changed =
@@ -30,7 +30,7 @@ std::optional<std::int64_t> change_of_address(const Instruction& instruction,
     return -*change;
 }
 
-// For so many bytes of it.
+// The encoding for `bytes` bytes of the register.
 Assembler::VectorEncoding encoding_of(unsigned vector, unsigned bytes) {
     static const bool avx = __builtin_cpu_supports("avx");
     if (vector >= 16 || bytes > 32) return Assembler::VectorEncoding::kEvex;
@@ -48,16 +48,16 @@ struct Values::ValueReader {
     Assembler& code;
     const Instruction& instruction;
     const trace::ValueList& list;
-    const Scratch* scratch;  // null behind a branch
+    const Scratch* scratch;  // null after a branch
     unsigned temporary;
-    unsigned second = kNoGpr;  // where there is need of one
-    bool behind = true;        // the instruction
+    unsigned second = kNoGpr;  // if it is needed
+    bool behind = true;        // false before the instruction
 
     Value value(unsigned index) const { return value_of(*instruction.form, list, index); }
     const MemoryReference& reference(const Value& value) const {
         return instruction.form->references[value.number];
     }
-    // True if the value waits in the context, or its address.
+    // True if the value or its address waits in the context.
     bool waits(const Value& value) const {
         switch (value.place) {
             case Value::kAddress:
@@ -76,22 +76,23 @@ struct Values::ValueReader {
                 return false;
         }
     }
-    // By way of the context, since only the low 64 bits can be moved to another register.
+    // Needs the context, because only the low 64 bits can be moved to another register.
     static bool is_wide_vector(const Value& value) {
         return value.place == Value::kVector && value.is_wide();
     }
-    // What is only read may as well be read before, where the address is lost.
+    // A value that is only read can be read before the instruction, where its address is still
+    // known.
     bool waits_as_address(const Value& value) const {
         return value.place == Value::kMemory && !value.before &&
                reference(value).kind != TRACE_SITE_READ;
     }
 
-    // Where in the context a value waits that is not an address.
+    // The place in the context of a waiting value that is no address.
     static std::size_t place(const Value& value, unsigned index, unsigned part) {
         return value.is_wide() ? wide_waiting(index, part) : waiting(index);
     }
 
-    // Where in the context a register's value is; 0 if it is in the register.
+    // The place in the context of a register's value; 0 if the register has it.
     std::size_t place_of(unsigned reg) const {
         if (scratch) return scratch->is_borrowed(reg) ? Scratch::slot(reg) : 0;
         if (reg == RAX) return offsetof(Context, indirect_rax);
@@ -102,7 +103,8 @@ struct Values::ValueReader {
             return code.load_context_zero_extended(temporary, place, value.bytes);
         code.zero_extend(temporary, value.number, value.bytes);
     }
-    // By way of memory, since not every register can be moved from bits 8 to 15 without flags.
+    // Needs memory, because not every register allows a move of bits 8 to 15 without changing
+    // flags.
     void load_high_byte(const Value& value, unsigned index) const {
         if (const std::size_t place = place_of(value.number))
             return code.load_context_zero_extended(temporary, place + 1, 1);
@@ -135,7 +137,7 @@ struct Values::ValueReader {
                                         static_cast<std::int32_t>(part * trace::kValueRecordBytes)},
                                 value.part_bytes(part));
     }
-    // Now, into the temporary register; `part` of memory.
+    // Loads the value into the temporary register. `part`: of a memory operand.
     void load(const Value& value, unsigned index, unsigned part) const {
         switch (value.place) {
             case Value::kAddress:
@@ -176,7 +178,7 @@ struct Values::ValueReader {
     }
 };
 
-// What the values of system calls and markers are read from is read before.
+// The registers for values of system calls and markers are read before the instruction.
 ValueRegisters Values::reads(const TraceTables& tables, const Form& form) {
     const trace::ValueList* const list = tables.value_list(form);
     if (!list) return {};
@@ -193,9 +195,9 @@ const trace::ValueList* Values::list_of(const Instruction& instruction) const {
                : lists_.find(form.opcode, form.trace_flags);
 }
 
-// The sites of the instruction, in the order of its list. What has no value at all has one site
-// that says that it was executed; where only the execution tells what there is, that one is the
-// first of them.
+// The sites of the instruction, in the order of its list. An instruction without any value has one
+// site, which tells its execution. If only the execution determines the values, this site comes
+// first.
 Values::Sites Values::new_sites(unsigned position, const trace::ValueList& list) {
     const Form& form = *plan_.instructions[position].form;
     Sites sites{writer_.next_site(), 0};
@@ -215,7 +217,7 @@ Values::Sites Values::new_sites(unsigned position, const trace::ValueList& list)
     return sites;
 }
 
-// --- Of instructions that are no branches.
+// --- Instructions that are no branches.
 
 void Values::before(const Instruction& instruction, unsigned position) {
     const trace::ValueList* const found = list_of(instruction);
@@ -242,7 +244,7 @@ void Values::before(const Instruction& instruction, unsigned position) {
             continue;
         }
         for (unsigned part = 0; part < value.parts(); ++part) {
-            if (value.place == Value::kMemory) writer_.note_point(position);  // it may fault
+            if (value.place == Value::kMemory) writer_.note_point(position);  // the load may fault
             reader.load(value, i, part);
             hot_.store_context(reader.place(value, i, part), reader.temporary);
         }
@@ -280,7 +282,7 @@ void Values::take_registers(ValueReader& reader, unsigned position) {
             scratch_.acquire(static_cast<GprMask>(used | bit(reader.temporary)), position);
 }
 
-// Last record first.
+// Begins with the last record.
 void Values::append_records(const ValueReader& reader, unsigned cursor, const Sites& sites,
                             std::uint64_t target) {
     Assembler& code = reader.code;
@@ -300,7 +302,7 @@ void Values::append_records(const ValueReader& reader, unsigned cursor, const Si
             code.u32(target != kNotTaken ? 1 : 0);
             continue;
         }
-        // Whole registers need no temporary one.
+        // Whole registers need no temporary register.
         const bool whole = value.place == Value::kGpr && value.bytes == 8 && !value.before &&
                            reader.place_of(value.number) == 0;
         if (whole) {
@@ -342,7 +344,7 @@ void Values::load_value(const ValueReader& reader, unsigned index, unsigned part
     reader.load_memory(value, part);
 }
 
-// The instruction is executed by itself between two readings of the time.
+// The instruction runs alone between two readings of the time.
 void Values::read_time(std::size_t to, bool before) {
     const std::size_t saved = offsetof(Context, latency_gpr);
     hot_.store_context(saved, RAX);
@@ -361,7 +363,7 @@ void Values::read_by_driver(const Instruction& instruction, ExitKind kind,
     writer_.output.exits.back().kind = kind;
 }
 
-// The driver puts into the context what it has to read at this side of the instruction.
+// The driver puts the values that it must read before or after the instruction into the context.
 void Values::read_saved(const Instruction& instruction, const trace::ValueList& list, bool before) {
     for (unsigned i = 0; i < list.count; ++i) {
         const Value value = value_of(*instruction.form, list, i);
@@ -371,7 +373,7 @@ void Values::read_saved(const Instruction& instruction, const trace::ValueList& 
     }
 }
 
-// --- Of branches, and of what leaves to the driver.
+// --- Branches, and instructions that leave to the driver.
 
 void Values::before_branch(const Instruction& instruction, unsigned position) {
     const trace::ValueList* const found = list_of(instruction);
@@ -410,8 +412,8 @@ void Values::leave_indirectly(const Instruction& branch, unsigned position) {
     if (list != nullptr) behind_branch(branch, new_sites(position, *list), kTargetInContext);
 }
 
-// Behind it, where it goes to `target`. With kTargetInContext, rcx holds that and is kept, and rax
-// and rcx of the target of the profiled program wait already.
+// Reads the values after the branch, on its way to `target`. With kTargetInContext, rcx has the
+// target and is kept, and the program's rax and rcx already wait.
 void Values::behind_branch(const Instruction& branch, const Sites& sites, std::uint64_t target) {
     const ValueReader reader{hot_, branch, *list_of(branch), nullptr, RCX, RAX};
     if (target == kTargetInContext) {

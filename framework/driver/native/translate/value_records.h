@@ -1,21 +1,21 @@
 // Instrumentation of values.
 //
-//   before the instruction   what it will change is read and waits in Context::values; so does an
-//                            address that cannot be computed any more behind it
+//   before the instruction   reads values that the instruction will change, and addresses that it
+//                            makes unknown. They wait in Context::values
 //   the instruction
-//   behind it                all values are appended to the trace buffer, one record each, or of
-//                            wide ones one for each 8 bytes
+//   after it                 appends all values to the trace buffer: a record for each value, or
+//                            for each 8 bytes of a wide value
 //
-// What only the driver can read, it puts into Context::values, too: it is entered before the
-// instruction, or right behind it.
+// Some values only the driver can read. It is entered before the instruction or right after it, and
+// puts them into Context::values.
 //
-// Thus an execution that does not complete leaves no record, and the records of one execution
-// follow one another. The last is begun first: if the buffer has no room for all of them, that
-// store faults, the buffer is given away as full as it is, and all go to the next one.
+// An execution that does not complete therefore leaves no record, and the records of one execution
+// are consecutive. The last record is begun first. If the buffer has no room for all of them, this
+// store faults, the driver gives the buffer away, and all records go to the next one.
 //
-// Everything is made of instructions that leave the flags alone: moves, lea, not, rdtsc. Behind a
-// branch there are no borrowed registers: rax is then the cursor, and rcx holds what is moved; both
-// wait where indirect branches keep them.
+// All code keeps the flags: moves, lea, not, rdtsc. After a branch, no registers are borrowed: rax
+// is the cursor, and rcx holds the value. The program's rax and rcx wait where indirect branches
+// keep them.
 #pragma once
 
 #include "framework/driver/native/translate/capture.h"
@@ -44,11 +44,11 @@ class Values final : public Capture {
         std::uint32_t first = 0, count = 0;
     };
     struct ValueReader;
-    // Where a branch goes, if it is not known now.
+    // Values of `target` for branches whose target is not known now.
     static constexpr std::uint64_t kNotTaken = ~std::uint64_t{0};
     static constexpr std::uint64_t kTargetInContext = ~std::uint64_t{1};
 
-    // What is captured of an instruction; nullptr if nothing is.
+    // The values to capture of an instruction; nullptr if it is not selected.
     const trace::ValueList* list_of(const Instruction& instruction) const;
     Sites new_sites(unsigned position, const trace::ValueList& list);
     void behind_branch(const Instruction& branch, const Sites& sites, std::uint64_t target);
@@ -63,7 +63,7 @@ class Values final : public Capture {
     void read_saved(const Instruction& instruction, const trace::ValueList& list, bool before);
 
     const trace::ValueLists& lists_;
-    std::vector<Sites> sites_;  // of the blocks' conditional branches
+    std::vector<Sites> sites_;  // by block: the sites of its conditional branch
 };
 
 }  // namespace assay::native

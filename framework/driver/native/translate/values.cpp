@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint8_t kMostBytes = 8;
 
-// Vector registers that the processor, and so the program, has.
+// The number of the processor's vector registers.
 unsigned vector_registers() {
     static const unsigned count = __builtin_cpu_supports("avx512f") ? 32 : 16;
     return count;
@@ -21,7 +21,8 @@ std::uint8_t vector_bytes() {
     return bytes;
 }
 
-// Of a mask register that KMOVQ or, without AVX-512BW, KMOVW can read; 0 if there are none.
+// Bytes of a mask register that KMOVQ or, without AVX-512BW, KMOVW can read; 0 without mask
+// registers.
 std::uint8_t mask_bytes() {
     static const std::uint8_t bytes = __builtin_cpu_supports("avx512bw")  ? 8
                                       : __builtin_cpu_supports("avx512f") ? 2
@@ -33,8 +34,8 @@ bool is_readable(unsigned bytes) {
     return bytes == 1 || bytes == 2 || bytes == 4 || bytes >= kMostBytes;
 }
 
-// A load of a whole register leaves there what it has read, even if another thread changes the
-// memory meanwhile: mov, movzx, and pop but of rsp.
+// True for a load of a whole register: mov, movzx, and pop except of rsp. The register then has the
+// loaded value, even if another thread changes the memory.
 bool is_loaded_into_destination(const Form& form) {
     const bool move = form.opcode == 0x8b || (form.opcode >= 0x58 && form.opcode <= 0x5f);
     const bool extending =
@@ -76,7 +77,7 @@ Value memory(const Form& form, bool loaded, bool before) {
         const bool by_branch = form.flow != Flow::kNone;
         if (by_branch && !loaded) return before ? Value{} : Value{Value::kReturn, 0, kMostBytes};
         if (by_branch) return {Value::kTarget, 0, kMostBytes};
-        // What a bit string refers to is one byte, whatever the size of its operand.
+        // A bit string refers to one byte, whatever the size of its operand.
         const unsigned bytes = form.special == Special::kBitString ? 1 : reference.bytes;
         const bool masked = form.masked && form.special == Special::kNone;
         if (masked || !is_readable(bytes)) return {};
@@ -138,14 +139,14 @@ Value find(const Form& form, unsigned what, bool before) {
     }
 }
 
-// With TRACE_WIDE. What is behind the last 8 bytes has to be readable, too.
+// With TRACE_WIDE. The rest after a multiple of 8 bytes must also be readable.
 std::uint8_t wide_bytes(const Form& form, const Value& value, unsigned what) {
     if (value.place == Value::kVector && what == TRACE_DESTINATION) return form.destination.bytes;
     if (value.place == Value::kVector && what == TRACE_SOURCE0) return form.sources[0].bytes;
     if (value.place == Value::kVector && what == TRACE_SOURCE1) return form.sources[1].bytes;
     if (value.place == Value::kVector) return vector_bytes();
     if (value.place != Value::kMemory || value.bytes != kMostBytes) return value.bytes;
-    // Of a gather, an element.
+    // For a gather, this is an element.
     const unsigned bytes = form.references[value.number].bytes;
     const bool whole = form.special == Special::kNone || form.special == Special::kClearLine;
     if (!whole || bytes > trace::kMostValueBytes) return value.bytes;
@@ -167,7 +168,7 @@ bool is_register(const Value& value) {
     }
 }
 
-// False if a register is behind the instruction what it was before.
+// False if the instruction does not change the register.
 bool may_change(const Form& form, const Value& value) {
     switch (value.place) {
         case Value::kGpr:
@@ -195,7 +196,7 @@ Value value_of(const Form& form, std::uint8_t value, bool wide) {
     Value found = find(form, what, before);
     if (wide) found.bytes = wide_bytes(form, found, what);
     if (found.place == Value::kX87 || found.place == Value::kMmx) {
-        // Branches change none, and the driver is entered only before them.
+        // Branches do not change these registers, and the driver is entered only before branches.
         found.before = form.flow != Flow::kNone || (before && may_change(form, found));
     } else if (is_register(found)) {
         found.before = before && what != TRACE_LOADED && may_change(form, found);

@@ -1,4 +1,4 @@
-// Where the values of an instruction (trace_vlist.h) are to be found.
+// Says where an instruction's values (trace_vlist.h) are.
 #pragma once
 
 #include "framework/trace/value_lists.h"
@@ -10,27 +10,27 @@ namespace assay::native {
 
 struct Value {
     enum Place : std::uint8_t {
-        kNone,      // the instruction does not have it
+        kNone,      // the instruction does not have the value
         kAddress,   // of reference `number`
-        kMemory,    // what is at the address of reference `number`
-        kGpr,       // the low `bytes` of it
+        kMemory,    // the memory at the address of reference `number`
+        kGpr,       // the low `bytes` of a general-purpose register
         kHighByte,  // bits 8 to 15 of a general-purpose register
-        kVector,    // the low bytes of it
-        kMask,      // of AVX-512: the low `bytes` of it
+        kVector,    // the low bytes of a vector register
+        kMask,      // the low `bytes` of an AVX-512 mask register
         kMmx,
-        kX87,    // st(number) where it is read
+        kX87,    // st(number) at the time of reading
         kTaken,  // of a branch
         kTarget,
         kReturn,  // the address that a call pushes
-        kTime,    // how long the instruction took
+        kTime,    // the time that the instruction took
     };
     Place place = kNone;
     std::uint8_t number = 0;
-    std::uint8_t bytes = 8;  // 1 to 8, or up to 64 of a wide one
-    bool before = false;     // it has to be read before the instruction
+    std::uint8_t bytes = 8;  // 1 to 8; up to 64 for a wide value
+    bool before = false;     // must be read before the instruction
 
     bool is_wide() const { return bytes > trace::kValueRecordBytes; }
-    // How many records it takes, and how many of its bytes one of them has.
+    // The number of records of the value, and how many of its bytes each one has.
     unsigned parts() const {
         return (bytes + trace::kValueRecordBytes - 1) / trace::kValueRecordBytes;
     }
@@ -45,24 +45,25 @@ inline Value value_of(const Form& form, const trace::ValueList& list, unsigned i
     return value_of(form, list.values[index], list.is_wide(index));
 }
 
-// True if the instruction uses MMX registers, which then stand where the x87 stack does.
+// True if the instruction uses MMX registers, which are part of the x87 registers.
 bool uses_mmx(const Form& form);
 
-// True if the driver has to read it from the saved state: x87 registers, and MMX registers but
-// behind an instruction that uses them. Any instruction with one empties no register and gives the
-// x87 stack its initial top (SDM volume 1, 9.5.1), so that a MOVQ changes nothing there.
+// True if the driver must read the value from the saved state. This holds for x87 registers, and
+// for MMX registers except after an instruction that uses them. Each MMX instruction marks all
+// registers as used and sets the x87 stack to its initial top (SDM volume 1, 9.5.1). A MOVQ then
+// changes nothing there.
 inline bool is_in_saved_state(const Form& form, const Value& value) {
     return value.place == Value::kX87 ||
            (value.place == Value::kMmx && (value.before || !uses_mmx(form)));
 }
 
-// True if the driver itself has to read the values: the instruction makes references that only its
-// execution tells.
+// True if the driver must read the values, because only the execution shows the instruction's
+// references.
 inline bool has_values_by_driver(const Form& form) {
     return form.special != Special::kNone;
 }
 
-// General-purpose registers that are read for a list before the instruction, and behind it.
+// The general-purpose registers that are read for a list before and after the instruction.
 struct ValueRegisters {
     GprMask before = 0, behind = 0;
 };
