@@ -35,11 +35,7 @@ class RecordEncoder {
   private:
     using Stream = std::vector<std::uint8_t>;
 
-    enum class Value : std::uint8_t {
-        kAsFavoured,
-        kAsOther,
-        kNeither
-    };  // which prediction is right
+    enum class Value : std::uint8_t { kAsFavoured, kAsOther, kNeither };  // as predicted
     // A value that neither prediction gives is written as the difference to one of these.
     struct Near {
         std::uint64_t last, base;
@@ -99,8 +95,7 @@ class SiteChains {
 
 class RecordDecoder {
   public:
-    // `table`: all sites of the image. It must outlive this. Throws Error if there is not enough
-    // memory.
+    // `table`: all sites of the image. It must outlive this. Throws Error without enough memory.
     explicit RecordDecoder(std::span<const trace_site_t> table);
     ~RecordDecoder() { trace_decoder_release(&decoder_); }
     RecordDecoder(const RecordDecoder&) = delete;

@@ -39,8 +39,7 @@ struct Part {
     std::string_view word;
     std::uint32_t values;
     std::string_view what;
-    std::uint32_t
-        access;  // TRACE_INSTR_*: only instructions with such an access have it; 0: all have it
+    std::uint32_t access;  // TRACE_INSTR_* of the instructions that have it; 0: all
     std::array<std::uint32_t, 2> list;
 };
 // In the order of the recorded lists.

@@ -32,8 +32,7 @@ struct AllocationEntry {
 };
 static_assert(sizeof(AllocationEntry) == 40);
 
-// The number of a file, in the order of kMappedFile events, and the offset at which a mapping
-// begins.
+// The number of a file, in the order of kMappedFile events, and where a mapping begins in it.
 inline constexpr std::uint32_t kMaxMappedFiles = 1U << 23;
 inline constexpr std::uint64_t kFilePage = 4096;
 struct FilePlace {

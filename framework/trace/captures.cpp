@@ -40,9 +40,8 @@ void combine_filters(Capture capture, Filter& both, const Spec& first, const Spe
     both = first.captures & capture ? combine(both, other) : other;
 }
 
-// A reference can be larger than a line, and a filter looks only at its first line. A filter with
-// smaller lines would therefore miss the other lines that the reference touches. Fetches have no
-// such problem.
+// A reference can be larger than a line, unlike a fetch. A filter looks only at its first line, so
+// one with smaller lines would miss other lines that the reference touches.
 void combine_references(Spec& both, const Spec& other) {
     const bool both_ask = both.captures & other.captures & kCaptureReferences;
     if (both_ask && both.data.line_bytes != other.data.line_bytes)

@@ -36,8 +36,8 @@ std::span<const CaptureRow> capture_rows();
 
 // The most selective filter that passes on everything that `a` or `b` passes on.
 Filter combine(const Filter& a, const Filter& b);
-// A specification that satisfies both. Settings of the run are those of `a`. Throws Error if there
-// is no such specification.
+// A specification that satisfies both. Settings of the run are those of `a`. Throws Error if that
+// is impossible.
 Spec combine(const Spec& a, const Spec& b);
 // Throws Error if trace_vlist.h does not allow a parameter.
 void check(const Spec& spec);

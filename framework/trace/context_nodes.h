@@ -19,8 +19,7 @@ namespace assay::trace {
 // A function's contexts are found by their sets only after its first such call. Most functions
 // never make one, and need no search.
 //
-// A signal handler is no recursion of the interrupted function: the search of a path ends at a
-// handler.
+// A signal handler is no recursion of the interrupted function: a search ends at a handler.
 //
 // The trees of the driver and of the collector follow this rule. Translated code runs the driver's
 // part, so the functions below are inlined and make no calls.
@@ -81,8 +80,7 @@ struct Call {
     Recursion recursion;    // of a new context
     std::uint32_t context;  // the context on the path to which the call goes back; or kNoContext
     // Not 0: the key under which contexts with the same set are found. A new context takes the key
-    // if it is free. If `within` is more than `most`, the call goes to the context that has the
-    // key.
+    // if it is free. If `within` exceeds `most`, the call goes to the context with the key.
     std::uint64_t key_by_set;
 };
 constexpr std::uint32_t kNoContext = UINT32_MAX;
@@ -114,8 +112,7 @@ template <typename Tree>
     return {recursion, kNoContext, is_known ? key_by_set(function, recursion) : 0};
 }
 
-// The nodes of one slot: this header, followed by `count` nodes of the same size. The root is the
-// first one.
+// The nodes of one slot: this header, and then `count` nodes of the same size, the root first.
 struct ContextNodes {
     std::uint32_t count;  // published: read and written atomically
     std::uint32_t reserved[15];
@@ -138,8 +135,7 @@ struct ContextNode {
     std::uint64_t range;   // the first address of the kCodeRange bytes
     std::uint32_t number;  // of this node; the root has 0
     std::uint32_t parent;  // the node that called; itself for the root
-    std::uint32_t
-        frame;  // the node of the call that has not returned yet: itself, except for kJump
+    std::uint32_t frame;   // the node of the current call: itself, except for kJump
     Kind kind;
     std::uint16_t beyond;  // not 0: stands for all contexts that had no room
     Recursion recursion;   // of the function of `frame`; unused for kJump

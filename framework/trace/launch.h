@@ -51,8 +51,7 @@ struct Launch {
     int lifeline_fd = -1;           // open until the image ends
     int channel_fd = -1;            // announces new images; -1: children are not followed
     std::uint64_t signal_mask = 0;  // of the program's first thread
-    // The program sees that addresses are not randomised, because not only assay has asked for
-    // this.
+    // The program sees that addresses are not randomised: not only assay has asked for this.
     bool fixed_addresses = false;
     unsigned restarts = 0;  // how often the driver has executed itself to get other addresses
     std::string name;       // of the executed file, as execve(2) was given it

@@ -19,8 +19,7 @@ struct Readers {
 
     // --- For the driver.
 
-    // The number of the slot's buffers that all readers have given back. Readers that are gone do
-    // not count.
+    // How many buffers of the slot all readers have given back, except those that are gone.
     std::uint32_t consumed_by_all(std::uint32_t slot, std::uint32_t produced) const {
         std::uint32_t most_left = 0;
         for (std::uint32_t reader = 0; reader < count; ++reader)
@@ -29,8 +28,7 @@ struct Readers {
                     most_left, produced - consumed[slot][reader].load(std::memory_order_seq_cst));
         return produced - most_left;
     }
-    // Waits until `changes` differs from `changes_seen`: a reader has given something back, or is
-    // gone.
+    // Waits until `changes` is not `changes_seen`: a reader has given buffers back, or is gone.
     void wait(std::uint32_t changes_seen) {
         writer_waits.store(1, std::memory_order_seq_cst);
         futex_wait(changes, changes_seen, nullptr);

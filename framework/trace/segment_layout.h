@@ -286,8 +286,8 @@ struct ThreadSlot {
     // With Spec::objects: the length of the allocation log when each buffer was completed.
     std::atomic<std::uint64_t> allocations_at_end[kBufferCount];
     // With Spec::objects: the number of instructions that the process had executed, as far as the
-    // thread knew. `time_at_end`: when each buffer was completed. `time`: when the thread last was
-    // in the driver because of memory, or ended.
+    // thread knew. `time_at_end`: when each buffer was completed. `time`: at the thread's last
+    // entry to the driver because of memory, or at its end.
     std::atomic<std::uint64_t> time_at_end[kBufferCount];
     std::atomic<std::uint64_t> time;
     // With sampling: all instructions of the thread until it last was in the driver.

@@ -35,8 +35,7 @@ inline unsigned map_index(std::uint16_t opcode) {
     return static_cast<unsigned>(found - kOpcodeMaps.begin());
 }
 
-// A trace_value_t in one byte, for a site's `operand`: seven bits, and kReadBefore for
-// TRACE_BEFORE.
+// A trace_value_t as a site's `operand`: seven bits, and kReadBefore for TRACE_BEFORE.
 inline constexpr unsigned kReadBefore = 0x80;
 inline constexpr std::uint8_t value_byte(trace_value_t value) {
     return static_cast<std::uint8_t>((value & 0x7f) | (value & TRACE_BEFORE ? kReadBefore : 0));
@@ -53,8 +52,7 @@ inline constexpr unsigned kMostValueRecords =
     kMostValues + kMostWideValues * (kMostValueBytes / kValueRecordBytes - 1);
 
 struct ValueList {
-    std::uint8_t
-        selected;  // not 0: some profiler has selected the instruction, perhaps without values
+    std::uint8_t selected;             // by some profiler, perhaps without any value
     std::uint8_t count;                // the number of values, which all differ
     std::uint8_t values[kMostValues];  // value_byte()
     std::uint32_t wide;  // a bit for each value that has TRACE_WIDE, the lowest for the first

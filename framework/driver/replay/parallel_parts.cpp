@@ -264,8 +264,7 @@ bool ParallelParts::wait_for_turn(std::size_t number) {
     return !stops_;
 }
 
-// True if no other share can have an earlier part. In a damaged trace two parts can have the same
-// order.
+// True if no other share can have an earlier part. A damaged trace can have an order twice.
 bool ParallelParts::has_turn(std::size_t number) const {
     const std::uint64_t own = *shares_[number]->next;
     for (std::size_t i = 0; i < shares_.size(); ++i) {

@@ -1,5 +1,4 @@
-// Decodes the parts of an image in several threads, because decoding is about half of a replay's
-// work.
+// Decodes the parts of an image in several threads: decoding is about half of a replay's work.
 //
 // Each thread gets some of the trace's chunks. It decodes their parts ahead, and also takes them
 // when their turn comes: passing records to another processor takes longer than decoding them.
@@ -82,11 +81,9 @@ class PartSequence {
 
         const std::uint32_t slot;
         std::vector<recording::ChunkPlace> wanted;
-        std::span<const recording::ChunkPlace>
-            chunks;  // the wanted chunks that have not been begun
+        std::span<const recording::ChunkPlace> chunks;  // the rest of `wanted`
         std::uint32_t thread = 0;
-        std::optional<std::uint64_t>
-            first_instruction;  // of the chunk, until its first part is given
+        std::optional<std::uint64_t> first_instruction;  // of the chunk's first part
         std::vector<std::byte> content;
         std::optional<recording::RecordDecoder> decoder;  // exists from the first chunk on
         trace_part_t part{};

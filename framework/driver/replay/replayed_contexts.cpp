@@ -75,8 +75,7 @@ class Words {
     driver::ContextWords words_;
     std::uint64_t range_ = 0;         // of the block
     std::uint64_t continuation_ = 0;  // where the unit goes on; 0: nowhere
-    std::vector<std::pair<std::uint64_t, std::uint64_t>>
-        behind_;  // ways at the unit's end: the range, and the target
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> behind_;  // ranges and targets
 };
 
 std::span<const trace_instr_t> instrs_of(const ImageTrace& image, const trace_block_t& block) {

@@ -51,8 +51,7 @@ class ReplayedContexts {
     // The number of the present node.
     std::uint32_t number() const { return state_.node->number; }
 
-    // The call at `pc`. `address`: the canonical frame address. `behind`: the address after the
-    // call.
+    // The call at `pc`. `address`: the canonical frame address. `behind`: the next address.
     void call(std::uint64_t pc, std::uint64_t behind, std::uint64_t address);
     // The stack pointer is `sp`: after a return, or after the driver has restored all registers.
     void come_back(std::uint64_t sp);

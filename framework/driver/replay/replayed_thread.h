@@ -95,8 +95,7 @@ class ReplayedThread {
     const PlannedBlock* block_ = nullptr;   // in execution
     const PlannedItem* next_item_;          // of this block
     const PlannedBlock* branch_ = nullptr;  // the block whose branch target is not known yet
-    // The values of one execution of an instruction, as they were recorded: other lists have
-    // another order.
+    // The values of one execution, in recorded order. The order of the wanted list can differ.
     std::vector<trace_record_t> values_;
     unsigned values_position_ = 0;  // of the instruction in its block
 

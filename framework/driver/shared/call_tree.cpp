@@ -314,8 +314,8 @@ IN_TRANSLATED_CODE void CallTree::follow_moved_stack(uint64_t target) {
     leave_frames(sp);
 }
 
-// The handler runs on the stack of the interrupted code, below the red zone and the saved
-// registers, or on a stack of its own.
+// The handler runs below the red zone and all saved registers of the interrupted stack, or on its
+// own stack.
 IN_TRANSLATED_CODE void CallTree::enter_handler(uint64_t address, uint64_t interrupted,
                                                 uint64_t handler) {
     constexpr Reach kOfHandler{64 * kKiB, 4 * kKiB};

@@ -63,8 +63,7 @@ class CallTree {
     // A signal handler begins, on the stack of the interrupted code or on another one.
     void enter_handler(std::uint64_t address, std::uint64_t interrupted, std::uint64_t handler);
 
-    // Gives all memory back except the nodes'. The nodes must be empty before another thread
-    // begins.
+    // Gives back all memory except the nodes, which must be empty before another thread begins.
     void release();
 
   private:

@@ -27,8 +27,8 @@ std::uint32_t ContextWords::of_block(const trace::Spec& spec, std::uint64_t rang
 
 std::uint32_t ContextWords::of_way(const trace::Spec& spec, std::uint64_t range, std::uint64_t pc,
                                    std::uint64_t target) {
-    // A block without a word loses its counts. A way without a word only takes longer. Ways
-    // therefore leave some words to blocks.
+    // A block without a word loses its counts, and a way only takes longer. Ways leave words to
+    // blocks.
     const std::uint32_t kept_back = trace::context_words(spec) / 3;
     return of(spec, range, hashed(hashed(~kBasis, pc), target), 1, kept_back);
 }

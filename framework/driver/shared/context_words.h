@@ -16,8 +16,7 @@ namespace assay::driver {
 
 class ContextWords {
   public:
-    // These functions return the number of a word, or 0 if all words of the range at `range` are
-    // taken.
+    // Return the number of a word, or 0 if all words of the range at `range` are taken.
 
     // The first of a block's trace::counters().
     std::uint32_t of_block(const trace::Spec& spec, std::uint64_t range,

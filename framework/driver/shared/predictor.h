@@ -34,8 +34,7 @@ struct Predictor {
 
     // Sets the state before the first branch.
     void reset();
-    // Updates the state as translated code does at a conditional branch. Returns true if the branch
-    // was mispredicted.
+    // Does what translated code does at a conditional branch. Returns true for a misprediction.
     bool conditional(const trace::PredictorShape& shape, std::uint64_t pc, bool taken);
     // The same for a branch that is taken `times` times without another one in between. Returns the
     // number of mispredictions.

@@ -50,8 +50,7 @@ enum Opcode : unsigned {
     kGroup1 = 0x81,      // with a sign-extended immediate of 32 bits
     kGroup1Byte = 0x83,  // with a sign-extended byte
 };
-// The registers that a function may change (System V psABI, 3.2.1), in the order in which stubs
-// save them.
+// The registers that a function may change (System V psABI, 3.2.1), as stubs save them in order.
 inline constexpr std::array<unsigned, 9> kChangedByCalls{RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11};
 
 enum Group1 : unsigned { kAdd = 0, kAddCarry = 2, kAnd = 4, kSubtract = 5, kCompare = 7 };
@@ -386,8 +385,7 @@ class Assembler {
         u8(0xf7);
         u8(0xd0 | (reg & 7));
     }
-    // The time-stamp counter in edx:eax, after all earlier instructions have completed (SDM volume
-    // 2, RDTSC).
+    // The time-stamp counter in edx:eax, after all earlier instructions (SDM volume 2, RDTSC).
     void read_time() {
         for (const unsigned byte : {0x0f, 0xae, 0xe8, 0x0f, 0x31}) u8(byte);
     }

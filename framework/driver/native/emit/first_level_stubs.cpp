@@ -35,8 +35,7 @@ void emit_call(Assembler& code, unsigned cursor,
         code.load_context(RDX, kCursorOffset);
     else
         code.registers(kStore, RDX, cursor);
-    // Needs room for two records: the store faults at the end of the buffer, and the handler then
-    // changes rdx.
+    // Room for two records: the store faults at the buffer's end, and the handler changes rdx.
     code.with_memory(kStore, RDX, Address{RDX, kNoGpr, 1, sizeof(trace_record_t)});
     code.prefetch_for_write(Address{RDX, kNoGpr, 1, kPrefetched});
     argument(RSI, 0);
@@ -89,8 +88,7 @@ void emit_note_use(Assembler& code, std::size_t cache, unsigned place, unsigned 
                       static_cast<std::uint8_t>(place));
 }
 
-// Writes a record with the value in register `value`, which it changes, and with the site at [rsp +
-// site].
+// Writes a record of the value in register `value`, with the site at [rsp + site]. Changes `value`.
 void emit_record(Assembler& code, const trace::Spec& spec, unsigned value, unsigned cursor,
                  std::int32_t site) {
     code.load_context(cursor, kCursorOffset);

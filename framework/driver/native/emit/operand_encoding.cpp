@@ -13,8 +13,7 @@ constexpr unsigned kExtensions = kBaseExtension | kIndexExtension;
 constexpr unsigned kInvertedExtensions = 5;  // their place in VEX, EVEX and XOP
 
 bool is_long_vector_prefix(unsigned byte) {
-    constexpr unsigned kVex = 0xc4, kEvex = 0x62,
-                       kXop = 0x8f;  // XOP before ModRM; otherwise 0x8f is pop
+    constexpr unsigned kVex = 0xc4, kEvex = 0x62, kXop = 0x8f;  // 0x8f is also pop
     return byte == kVex || byte == kEvex || byte == kXop;
 }
 

@@ -167,8 +167,7 @@ void drop_arguments(Assembler& code) {
     code.lea(RSP, Address{RSP, kNoGpr, 1, kArgumentBytes});
 }
 
-// Handles each reference by itself, because a reference of an unaligned series may lie in two
-// lines.
+// One call for each reference, because those of an unaligned series may lie in two lines.
 void emit_each_of_series(Assembler& code, std::uint64_t reference_stub) {
     constexpr int kStep = 8;
     const std::uint64_t next = code.address;
@@ -226,8 +225,7 @@ void emit_series_stub(Assembler& code, const trace::Spec& spec, unsigned cursor,
     const std::uint64_t differs = code.short_jump_if(kNotEqual);
     end(code, cursor);
 
-    // In an upward series, the second line's first reference is at the line's begin, otherwise at
-    // its end.
+    // The second line's first reference is at its begin in an upward series, otherwise at its end.
     code.patch_short(differs);
     code.lea(RAX, Address{RAX, kNoGpr, 1, -8});
     code.move_if(kAbove, RAX, RCX);

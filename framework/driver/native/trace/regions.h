@@ -43,8 +43,7 @@ class Regions {
                 const std::string& path);
     void unmapped(std::uint64_t start, std::uint64_t end);
     std::vector<std::string> missing_functions() const { return patterns_.unmatched(); }
-    // True if instructions are counted down. When counting ends, the caller must drop all
-    // translations.
+    // True if instructions are counted down. When this ends, all translations must be dropped.
     bool counts() const { return counts_; }
     // True if only bursts are captured: Bursts.
     bool samples() const { return samples_; }

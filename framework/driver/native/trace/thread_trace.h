@@ -19,8 +19,7 @@ namespace assay::native {
 class ThreadTrace {
   public:
     // Maps the slot `number` with a ring of `buffers` after a new context, because both must lie
-    // side by side. Returns nullptr on failure. The mapping stays: several threads use it, one
-    // after the other.
+    // side by side. Returns nullptr on failure. The mapping stays for later threads.
     Context* map(TraceTables& tables, std::uint32_t number, std::uint32_t buffers);
     // Replaces the mapped slot by another one, with the same ring. False on failure.
     bool map_slot(std::uint32_t number);
@@ -83,8 +82,7 @@ class ThreadTrace {
     // to this number until the next call.
     void set_time(std::uint64_t instructions);
 
-    // Replaces the memory that is shared with the collector by memory of this process. For the
-    // child of a fork.
+    // For the child of a fork: replaces memory that is shared with the collector by private memory.
     void detach();
 
     static constexpr std::uint32_t kMostTogether = trace::kMostValueRecords + 1;

@@ -125,8 +125,7 @@ class TraceTables {
     void begin_comparison(const TableRows& first);
     bool end_comparison(const TableRows& end);
     bool tables_full() const;
-    // With Filter::kRuns: the number of the operand's run in each thread; kMaxRuns if it has no
-    // run.
+    // With Filter::kRuns: the number of the operand's run in each thread; kMaxRuns: no run.
     std::uint32_t run_of(const RunNumbers::Operand& operand) { return run_numbers_.of(operand); }
     void note_run(std::uint32_t site, std::uint32_t run) {
         if (runs_of_sites_.size() <= site) runs_of_sites_.resize(site + 1, trace::kMaxRuns);

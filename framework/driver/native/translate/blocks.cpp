@@ -15,8 +15,7 @@ void BlockIncrements::place(Placer& placer, const PlannedBlock& block, unsigned 
         placer.place_anywhere(block);
 }
 
-// True if the block may change its context. It must be counted in the context in which it was
-// entered.
+// True if the block may change the context. It then counts in the context of its entry.
 bool BlockIncrements::changes_context(const PlannedBlock& block) const {
     if (!Contexts::wanted(spec_)) return false;
     for (unsigned instr = block.first; instr < block.end(); ++instr)

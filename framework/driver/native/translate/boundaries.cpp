@@ -8,8 +8,7 @@ void Boundaries::gate(const PlannedBlock& block) {
     if (!block.has_boundary()) return;
     const bool flags_live = plan_.flags_live[block.first] != 0;
     const KeptFlags flags(hot_, flags_live, false);
-    // This comes first, because a thread that leaves here must not have counted anything else of
-    // the block.
+    // This is first: a thread that leaves here must not have counted anything else of the block.
     if (block.counted_in_slice) {
         count_down(hot_, offsetof(Context, slice_countdown), block.count);
         const std::uint64_t negative = hot_.jump_if(kSign, hot_.address);

@@ -66,8 +66,7 @@ class Capture : public UnitPart {
     virtual void behind(const Instruction& /*instruction*/, unsigned /*position*/) {}
     // Before a branch, or before an instruction that leaves to the driver. No register is borrowed.
     virtual void before_branch(const Instruction& /*branch*/, unsigned /*position*/) {}
-    // True if leave() must be called on both ways of the conditional branch. Otherwise it is called
-    // on no way.
+    // True if leave() is wanted on both ways of the conditional branch, false if on no way.
     virtual bool follows(const Instruction& /*branch*/, unsigned /*position*/) { return false; }
     // On a way out of the present block, after its last instruction.
     virtual void leave(const Way& /*way*/) {}

@@ -98,8 +98,7 @@ void Predictions::leave(const Way& way) {
     predict(way.last, way.taken, way.live);
 }
 
-// One register is enough, but two are faster. Uses arithmetic if the flags are dead, otherwise
-// moves.
+// One register is enough, but two are faster. Uses arithmetic if flags are dead, otherwise moves.
 void Predictions::predict(const Instruction& branch, bool taken, Live live) {
     const bool two = live.flags != 0 || two_are_dead(live.gprs) || writer_.offset_in_node() != 0;
     const Borrowed regs(hot_, live.gprs, two ? 2 : 1);
@@ -279,8 +278,7 @@ void Emitter::emit_continuation(const PlannedBlock& block, std::uint64_t target)
     writer_.direct_exit(hot_, hot_.patchable([&] { return hot_.jump(hot_.address); }), target);
 }
 
-// Returns the address of the displacement. loop and jrcxz have only a short form, and jump over a
-// jump.
+// Returns the address of the displacement. loop and jrcxz are short, and jump over a jump.
 std::uint64_t Emitter::emit_branch(const Instruction& last) {
     return hot_.patchable([&] {
         if (last.form->flow == Flow::kConditional)

@@ -224,8 +224,7 @@ void Copies::copy_by_address(const Instruction& instruction, unsigned position) 
     copy_at(instruction, address);
 }
 
-// Loads the address of the operand that ModRM encodes, with its segment's base, into a borrowed
-// register.
+// Loads the address of ModRM's operand, with its segment's base, into a borrowed register.
 unsigned Copies::load_operand_address(const Instruction& instruction, unsigned position) {
     const Form& form = *instruction.form;
     const EncodedOperand operand = encoded_operand(instruction);

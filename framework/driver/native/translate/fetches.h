@@ -1,8 +1,7 @@
 // Instrumentation of instruction fetches.
 //
 // At the beginning of a block, and where its code enters another line, the code compares the line
-// with the last one that was fetched in the same set. references.h says what filters leave out and
-// why.
+// with the last one that was fetched in the same set; see references.h.
 //
 //   fetch_filter[line % sets]         a tag of the line
 //
@@ -72,15 +71,13 @@ class Fetches final : public Capture {
     // The check of a block's first instruction, unless an item has it. Some ways into the block
     // skip the check.
     void at_entry(const PlannedBlock& block, Block& record) override;
-    // Items for the other instructions that begin another line than the one before. Without a
-    // filter: for all instructions.
+    // Items for the other instructions that begin another line; without a filter, for all.
     void place(Placer& placer, const PlannedBlock& block, unsigned instr) override;
     void emit(const Item& item) override;
 
   private:
     bool are_all_recorded() const { return spec_.fetch.sets == 0; }
-    // True if an item checks the first instruction of a block: with BlockRecords it comes after the
-    // record.
+    // True if an item checks a block's first instruction: with BlockRecords, after the record.
     bool is_first_placed() const { return are_all_recorded() || BlockRecords::wanted(spec_); }
 
     // The lines that are checked, and the content of the record.

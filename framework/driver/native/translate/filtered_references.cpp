@@ -159,8 +159,8 @@ std::uint64_t FilteredReferences::load_line(const Operands& operands, bool compa
     const Item& item = operands.item;
     const std::int64_t below = plan_.references[item.first_reference].offset - item.low;
     const auto span = static_cast<std::int32_t>(item.high - item.low);
-    // An address that is a multiple of the size does not straddle lines. Addresses of vectors often
-    // are no such multiples.
+    // An address that is a multiple of the size does not straddle lines. Vectors often are not
+    // aligned.
     const bool aligned = below == 0 && (span & (span - 1)) == 0 && span <= kMostAlignedBytes &&
                          (item.reference_count == 1 || span == 1);
     std::uint64_t straddles = 0;

@@ -28,8 +28,7 @@ class MemoryReferences final : public Capture {
         MemoryReference first;
         std::int64_t stack_change = 0;  // since its first reference
     };
-    // The fetch of the bytes from `begin` to `end`, which lie in one line. `instr` contains the
-    // first byte.
+    // The fetch of the bytes from `begin` to `end`, all in one line. `instr` has the first byte.
     struct CodePiece {
         std::uint16_t instr;
         std::uint64_t begin, end;

@@ -12,13 +12,10 @@ namespace {
 
 constexpr std::size_t kSampledPart = 64;  // one of so many records
 constexpr unsigned kFewMisses = 128;      // sampled misses; fewer do not justify a translation
-// A mispredicted branch costs about 20 cycles. A check without a branch costs about 3 more than one
-// with a branch.
+// A mispredicted branch costs about 20 cycles. A check without a branch costs about 3 more.
 constexpr std::uint64_t kOften = 8;  // one of so many executions
-// One more record costs the collector half as much, and the collector has more to do than the
-// driver.
-constexpr std::uint64_t kOftenNew =
-    2;  // with Filter::kRuns: a new run at one of so many references
+// One more record costs the collector half as much. The collector has more to do than the driver.
+constexpr std::uint64_t kOftenNew = 2;  // with Filter::kRuns: one of so many references
 
 }  // namespace
 
@@ -85,8 +82,7 @@ class MissReferences final : public FilteredReferences {
     void note_use(unsigned time, unsigned place);
 };
 
-// Loads the last place of the line in the register `line` into `place`. Jumps if the line is not
-// there.
+// Loads the last place of the line in register `line` into `place`. Jumps if the line left it.
 std::uint64_t MissReferences::look_up(unsigned line, unsigned place) {
     // The low bits of the line's number, times kPlaceBytes.
     const auto shift = static_cast<unsigned>(std::countr_zero(spec_.data.line_bytes / kPlaceBytes));
@@ -261,8 +257,7 @@ void FootprintReferences::computed(Operands& operands) {
 
 // Compares the line with the most recent one of its set, and loads the place of the set's entry
 // into `b`. `a` gets the line's address, with the bits that must be 0 if the reference is
-// `aligned`. `c` gets the touched bytes. Returns the address of the jump for a reference in two
-// lines.
+// `aligned`. `c` gets the touched bytes. Returns the jump for a reference in two lines.
 std::uint64_t FootprintReferences::check(const Operands& operands, bool aligned) {
     const unsigned a = operands.a, b = operands.b, c = operands.c;
     const auto line = static_cast<std::int32_t>(spec_.data.line_bytes);

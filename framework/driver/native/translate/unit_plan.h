@@ -105,9 +105,8 @@ struct UnitPlan {
     std::vector<PlannedBlock> blocks;
     std::vector<Item> items;
     std::vector<PlannedReference> references;
-    bool leaves_functions =
-        false;  // returns and jumps check whether they leave a function: Regions, Allocations
-    bool counts_at_exits = false;  // counts instructions where the unit is left: Bursts
+    bool leaves_functions = false;  // checks if returns and jumps do: Regions, Allocations
+    bool counts_at_exits = false;   // counts instructions where the unit is left: Bursts
     // Before each instruction.
     std::vector<std::uint16_t> flags_live;
     std::vector<GprMask> gprs_live;

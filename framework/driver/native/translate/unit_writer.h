@@ -73,8 +73,7 @@ class UnitWriter {
     std::uint32_t add_exit(const Exit& exit);
     void exit_id(Assembler& code, std::uint32_t exit);
     void leave(ExitKind kind, std::uint64_t pc);
-    // The jump of `code` with the displacement at `site` leaves the unit. It goes to the driver
-    // until it is linked.
+    // The jump of `code` with the displacement at `site` leaves to the driver until it is linked.
     void direct_exit(Assembler& code, std::uint64_t site, std::uint64_t target,
                      unsigned uncounted = 0, bool flags_live = false);
     // The driver executes the next instruction, or looks at it, and returns.
@@ -98,8 +97,7 @@ class UnitWriter {
     void record_constant(std::uint64_t value, std::uint32_t site, unsigned spare);
     // Needs rax free, and no borrowed register.
     void record_by_rax(std::uint32_t site, unsigned value, std::uint32_t aux = 0);
-    // In cold code: calls a stub of CodeCache on the stub's own stack. `push_arguments` pushes its
-    // arguments.
+    // In cold code: calls a stub of CodeCache on its own stack, with what `push_arguments` pushes.
     template <typename PushArguments>
     void call_stub(std::uint64_t stub, const PushArguments& push_arguments) {
         cold.with_thread(kStore, RSP, offsetof(Context, target_sp));

@@ -80,8 +80,7 @@ struct Values::ValueReader {
     static bool is_wide_vector(const Value& value) {
         return value.place == Value::kVector && value.is_wide();
     }
-    // A value that is only read can be read before the instruction, where its address is still
-    // known.
+    // A value that is only read can be read before the instruction, if its address is lost then.
     bool waits_as_address(const Value& value) const {
         return value.place == Value::kMemory && !value.before &&
                reference(value).kind != TRACE_SITE_READ;
@@ -103,8 +102,7 @@ struct Values::ValueReader {
             return code.load_context_zero_extended(temporary, place, value.bytes);
         code.zero_extend(temporary, value.number, value.bytes);
     }
-    // Needs memory, because not every register allows a move of bits 8 to 15 without changing
-    // flags.
+    // Uses memory: not every register has a move of bits 8 to 15 that keeps flags.
     void load_high_byte(const Value& value, unsigned index) const {
         if (const std::size_t place = place_of(value.number))
             return code.load_context_zero_extended(temporary, place + 1, 1);

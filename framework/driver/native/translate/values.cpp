@@ -21,8 +21,7 @@ std::uint8_t vector_bytes() {
     return bytes;
 }
 
-// Bytes of a mask register that KMOVQ or, without AVX-512BW, KMOVW can read; 0 without mask
-// registers.
+// Bytes of a mask register that KMOVQ or, without AVX-512BW, KMOVW reads; 0 without AVX-512.
 std::uint8_t mask_bytes() {
     static const std::uint8_t bytes = __builtin_cpu_supports("avx512bw")  ? 8
                                       : __builtin_cpu_supports("avx512f") ? 2
