@@ -27,8 +27,8 @@ TraceContent content_of_words(std::string_view words);
 
 // The values that a driver captures of each instruction for such a trace.
 std::unique_ptr<trace::ValueLists> recorded_values(const TraceContent& content);
-// The byte that stands for a value of a profiler's list in the recorded list, which may write it in
-// another way. 0 if no trace has the value.
+// The byte of a trace's list that stands for a value of a profiler's list. The two may differ. 0 if
+// no trace has the value.
 std::uint8_t recorded_value(std::uint8_t value);
 
 // The first wanted values that a trace with `content` lacks, and the remedy, as the end of a

@@ -4,8 +4,8 @@
 //   control | value lists | event log | block table | instruction table | site table |
 //   words of blocks | thread slot 0, 1, ... | nodes of slot 0, 1, ... | allocation log
 //
-// The driver appends to the tables, and publishes a new length with release order before a record
-// or a counter refers to a new element. The tables are the arrays that profilers see
+// The driver appends to the tables. It publishes a new length with release order before a record or
+// a counter refers to a new element. The tables are the arrays that profilers see
 // (include/assay/trace_types.h); profilers read them in place. The content survives the driver's
 // death at any instruction: translated code increments counters in the file itself, and each slot
 // has its thread's write position.

@@ -7,8 +7,8 @@
 //
 //   counters[pc's other bits * 256 + pc's lowest bits + history]
 //
-// The byte is the lowest of a word, because processors load words faster, and each branch waits for
-// the one before to store the history (assembler.h).
+// The byte is the lowest of a word. Each branch waits until the one before has stored the history,
+// and processors are faster with words (assembler.h).
 //
 // Indirect branches: targets[pc's lowest bits].
 #pragma once

@@ -1,6 +1,6 @@
-// Knows by their names the functions that give a program memory and take it back: malloc(3) and
-// related functions of libc and of libraries that replace it, C++'s operators, and those of
-// --alloc-functions.
+// Finds the functions that give a program memory and take it back by their names. These are
+// malloc(3) and related functions of libc and of libraries that replace it, C++'s operators, and
+// those of --alloc-functions.
 //
 // Translated code leaves to the driver when the program enters such a function, but not for nested
 // ones (Context::allocates_above). It leaves again after the function has returned or was left in

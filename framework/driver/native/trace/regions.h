@@ -1,6 +1,6 @@
-// Determines which part of the program is profiled: everything, or the code between markers of
-// assay/client.h, in functions with certain names (--toggle), or from one instruction to another.
-// If several of these are given, all must hold. Bursts may choose a part of the result.
+// Determines which part of the program is profiled: everything, or a part of it. Markers of
+// assay/client.h, names of functions (--toggle), or two instruction counts bound the part. If
+// several of these are given, all must hold. Bursts may choose a part of the result.
 //
 // Translated code has two versions (Version). A profiled thread executes the collecting one, other
 // threads the plain one. A thread changes its version at the end of a basic block:

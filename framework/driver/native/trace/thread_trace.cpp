@@ -270,8 +270,8 @@ std::uint64_t ThreadTrace::complete(std::uint32_t records) {
                                                                std::memory_order_relaxed);
     slot_->filled[produced & (buffers_ - 1)].store(records, std::memory_order_release);
     const std::uint64_t start = buffer_address(produced + 1);
-    // The order serves a collector that finds this process dead, and must know the buffer of the
-    // cursor: the cursor goes to the next buffer first, and the start follows.
+    // The cursor goes to the next buffer first, and the start follows. A collector that finds this
+    // process dead can then tell which buffer the cursor belongs to.
     slot_->cursor.store(start, std::memory_order_relaxed);
     slot_->buffer_start.store(start, std::memory_order_release);
     slot_->produced.store(++produced, std::memory_order_seq_cst);

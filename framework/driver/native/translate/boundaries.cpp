@@ -74,8 +74,8 @@ void Boundaries::count_interval_down(Assembler& code, unsigned instructions, std
     code.jump_if(kSign, leave);
 }
 
-// The instructions from `block` to the next block of the unit that counts, or to the unit's end,
-// and those of other units that are counted with them.
+// The instructions from `block` to the next block of the unit that counts, or to the unit's end.
+// Includes those of other units that are counted with them.
 unsigned Boundaries::instructions_from(const PlannedBlock& block) const {
     const auto next =
         std::find_if(plan_.blocks.begin(), plan_.blocks.end(), [&](const PlannedBlock& later) {

@@ -129,7 +129,7 @@ void Fetches::filter(Assembler& code, const Fetch& fetch) {
 // Times must differ between lines of the same set. Consecutive lines upwards are of different sets,
 // until the first set comes again. Where code continues into the next line, the time can therefore
 // stay the same. A way into a block that skips its check comes from a block that has just fetched
-// the line, so it never leads below the lines since the last new time.
+// the line. It therefore never leads below the lines since the last new time.
 void Fetches::use_first_level(Assembler& code, const Fetch& fetch) {
     const bool rax_free = scratch_.is_free(RAX);
     const KeptFlags flags(code, fetch.flags_live, rax_free);
