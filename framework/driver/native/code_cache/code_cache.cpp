@@ -113,8 +113,7 @@ std::uint64_t CodeCache::miss_stub(unsigned address, unsigned spare, unsigned by
     return stub;
 }
 
-// Emits the exit for an indirect branch with the target in rcx. The context has the program's rax
-// and rcx.
+// Emits an indirect branch's exit. The target is in rcx; the context has the program's rax and rcx.
 std::uint64_t CodeCache::emit_indirect_exit(Assembler& code, ExitReason reason) {
     const std::uint64_t address = code.address;
     code.store_context(offsetof(Context, pc), RCX);
@@ -305,8 +304,7 @@ bool CodeCache::nearly_full() const {
     return hot + kUnitMargin > current().hot_end || cold + kUnitMargin > current().cold_end;
 }
 
-// Landings and links are made between translations, and each translation first checks
-// nearly_full().
+// Landings and links are made between translations, which first check nearly_full().
 bool CodeCache::has_room_to_link() const {
     return cold + kLinkMargin <= current().cold_end;
 }

@@ -47,8 +47,7 @@ struct Block {
     std::uint32_t linked_from = kNoExit;  // the first exit that is linked to it
     std::uint16_t bytes = 0;              // size of its instructions
     std::uint16_t instr_count = 0;
-    // The instructions that `entry` counts: Boundaries::instructions_from. With counts_at_exits:
-    // position().
+    // Counted by `entry`: Boundaries::instructions_from, or position() with counts_at_exits.
     std::uint16_t to_count = 0;
     std::uint8_t first_length = 0;  // bytes of its first instruction
     std::uint8_t counted_by = 0;    // index in the unit of the block that counts it
@@ -169,8 +168,7 @@ class CodeCache {
     // Replaces the indirect table of `context` by the first thread's table. False if that fails.
     bool share_indirect_table(Context& context);
     // For the child of a fork, where `context` will be the only one. Before the fork: a copy of the
-    // table if it is shared, because the parent's other threads change it. In the child: stores the
-    // copy in a new table.
+    // table if it is shared, because the parent's threads change it. In the child: stores it.
     std::vector<std::uint64_t> copy_shared_table() const;
     bool own_indirect_table(Context& context, std::span<const std::uint64_t> copy);
     // Executable memory of kStepBytes for the thread that uses this slot: see Stepper.
@@ -223,15 +221,13 @@ class CodeCache {
     // from jumps. resume() registers them again, except units that were invalidated meanwhile.
     void suspend(std::uint64_t start, std::uint64_t end);
     void resume(std::uint64_t start, std::uint64_t end);
-    // True if a block starts in that page, or starts in the previous page and reaches into this
-    // one.
+    // True if a block starts in that page, or reaches into it from the previous page.
     bool has_code(std::uint64_t page) const;
 
     // Forgets all translations. No thread may execute translations from before the previous flush.
     void flush();
     bool nearly_full() const;
-    // The rows in the trace's tables of the last forgotten unit at `pc`, or nullptr. An equal unit
-    // can use them again.
+    // The trace's rows of the last forgotten unit at `pc`, or nullptr. An equal unit reuses them.
     struct Rows {
         TableRows first{}, end{};
     };
@@ -263,14 +259,13 @@ class CodeCache {
     bool contains(std::uint64_t host_pc) const { return host_pc - base_ < size_; }
     // The unit whose code contains the host address, or nullptr.
     const Unit* unit_at(std::uint64_t host_pc) const;
-    // The recovery point if the host address is an instruction in hot code, or nullptr; then the
-    // block.
+    // The recovery point of the host address, or nullptr outside of hot code; then the block.
     const RecoveryPoint* point_at(std::uint64_t host_pc) const;
     const Block& block_at(std::uint64_t host_pc, unsigned block_in_unit) const;
     // True if the unit at the host address was made from code in that page.
     bool reaches_into(std::uint64_t host_pc, std::uint64_t page_address) const;
-    // The block whose entry is at the host address, or nullptr. At an entry the program's state is
-    // complete.
+    // The block whose entry is at the host address, or nullptr. The program's state is complete
+    // there.
     const Block* entered_at(std::uint64_t host_pc) const;
 
     std::uint64_t hot = 0, cold = 0;  // addresses for the next unit
@@ -286,8 +281,7 @@ class CodeCache {
         return reference_stubs_[std::min(cursor, kGprs)];
     }
     // Like reference_stub(), for the references of a series; see Item::series_count. The caller
-    // pushes the distance in bytes from the first to the last reference, then the site and the
-    // address of the first.
+    // pushes the bytes from the first to the last reference, then site and address of the first.
     std::uint64_t series_stub(unsigned cursor) const {
         return series_stubs_[std::min(cursor, kGprs)];
     }

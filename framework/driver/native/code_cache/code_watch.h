@@ -18,14 +18,12 @@ class CodeWatch {
   public:
     explicit CodeWatch(const MemoryMap& memory) : memory_(memory) {}
 
-    // To be called before the translator reads code of the page with `pc`. True if the block has to
-    // compare itself.
+    // To be called before the translator reads code at `pc`. True if the block compares itself.
     bool begin(std::uint64_t pc);
     // A write to `address` has faulted. True if the protection was the reason. The page is then
     // writable, and the caller must forget its translations.
     bool let_write(std::uint64_t address);
-    // Makes all pages writable, because system calls that write to them fail with EFAULT. Returns
-    // the pages.
+    // Makes all pages writable, because system calls fail on protected ones. Returns the pages.
     std::vector<std::uint64_t> let_write_everywhere();
 
     // Changes the protection of the program's memory, with the result of mprotect(2). Pages with

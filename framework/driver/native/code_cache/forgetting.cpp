@@ -11,7 +11,6 @@ std::uint64_t rows_key(std::uint64_t pc, Version version) {
 
 }  // namespace
 
-// Calls `visit` for each block with code in [start, end).
 template <typename Visit>
 void CodeCache::for_each_block(std::uint64_t start, std::uint64_t end, const Visit& visit) {
     const auto look_at = [&](const Block& block) {

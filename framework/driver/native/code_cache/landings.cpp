@@ -1,6 +1,5 @@
 // The targets of indirect branches: the table that the branches jump through, and the landings that
-// it leads to. The landings of one index are a list. Each leads to the next one if the branch does
-// not go to its block.
+// it leads to. Landings of one index are a list: each leads to the next if the target is another.
 #include "framework/driver/native/code_cache/code_cache.h"
 #include "framework/driver/native/emit/assembler.h"
 #include "framework/driver/native/machine/own_descriptors.h"

@@ -11,7 +11,6 @@
 
 namespace assay::native {
 
-// A mapped part of a file.
 struct LoadedPart {
     std::uint64_t start = 0, end = 0, offset = 0;
     std::string path;

@@ -16,8 +16,7 @@ namespace {
 
 constexpr std::uint64_t kMostStackBytes = 1024 * trace::kMiB;
 constexpr std::uint64_t kStringsBytes = trace::kMiB / 4;
-// A slot has an odd number of cache lines, so that the starts of slots spread over all sets of a
-// cache.
+// An odd number of cache lines, so that the starts of slots spread over all sets of a cache.
 constexpr std::uint64_t kStringUnit = 64, kSlotBytes = 9 * kStringUnit;
 
 std::uint64_t stack_bytes() {
@@ -41,7 +40,6 @@ std::uint64_t map_stack(std::uint64_t size) {
     return reinterpret_cast<std::uint64_t>(top);
 }
 
-// Pushes data onto the stack.
 class StackBuilder {
   public:
     explicit StackBuilder(std::uint64_t top) : top_(top), sp_(top) {}

@@ -29,8 +29,7 @@ bool may_execute(int descriptor) {
            faccessat(AT_FDCWD, name.c_str(), X_OK, AT_EACCESS) == 0;
 }
 
-// The checks of the kernel (fs/binfmt_elf.c, load_elf_binary), except whether the headers make
-// sense.
+// Most of the kernel's checks: fs/binfmt_elf.c, load_elf_binary.
 bool has_program_headers(int descriptor, const Elf64_Ehdr& header) {
     constexpr unsigned kMostHeaders = 512;
     struct stat status {};

@@ -18,16 +18,14 @@ class ProgramFile {
     ProgramFile(ProgramFile&& other) noexcept { *this = std::move(other); }
     ProgramFile& operator=(ProgramFile&& other) noexcept;
 
-    // An ELF program that the driver can run, opened for reading; -1 if the file is no such
-    // program.
+    // An ELF program that the driver can run, opened for reading; -1 for other files.
     int descriptor = -1;
     // Without a descriptor: the reason, for the user, why the kernel runs the file natively. Empty
     // if the kernel refuses it.
     std::string natively;
     // The name that execve(2) was given: AT_EXECFN.
     std::string name;
-    // The arguments that replace argv[0] for a script's interpreter; empty if the file is no
-    // script.
+    // The interpreter's arguments in place of a script's argv[0]; empty without a script.
     std::vector<std::string> instead_of_argv0;
 };
 

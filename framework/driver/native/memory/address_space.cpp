@@ -19,8 +19,7 @@ constexpr std::uint64_t kGiB = 1024 * trace::kMiB;
 constexpr Range kPlacesOfDriver{0x5500'0000'0000, 0x6600'0000'0000};
 // vm.mmap_min_addr is 64 KiB, and programs without PIE start at 4 MiB.
 constexpr std::uint64_t kLowest = 0x1'0000;
-// The range in which the kernel looks for MAP_32BIT addresses (arch/x86/kernel/sys_x86_64.c,
-// find_start_end()).
+// The kernel's range for MAP_32BIT (arch/x86/kernel/sys_x86_64.c, find_start_end()).
 constexpr Range kPlacesOf32Bits{1 * kGiB, 2 * kGiB};
 // Most of a program's mappings are here, up to kArenaTop. Later mappings of the driver lie above
 // it, right below the driver's libraries.

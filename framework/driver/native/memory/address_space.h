@@ -52,8 +52,8 @@ std::optional<std::uint64_t> free_place_of_32_bits(std::uint64_t bytes);
 void note_mapped(const Range& range);
 void note_unmapped(const Range& range);
 
-// Reserves addresses for the program or the code cache, without access. Returns nullptr, and sets
-// errno, on failure.
+// Reserves addresses for the program or code cache, without access. nullptr, with errno, on
+// failure.
 unsigned char* reserve_in_arena(std::uint64_t bytes);
 
 // Reserves addresses above kArenaTop, without access, for later mappings of the driver: the
@@ -62,8 +62,7 @@ unsigned char* reserve_outside_arena(std::uint64_t bytes);
 
 // Maps `bytes` bytes. `find(bytes)` returns the next address to try. `map(address)` makes a system
 // call that fails with EEXIST if something is mapped there, for example by io_setup(2). The
-// function then marks that address as used and tries the next one. Returns -EEXIST if it finds no
-// place.
+// function then tries the next one. Returns -EEXIST if it finds no place.
 template <typename Find, typename Map>
 long map_in_place(std::uint64_t bytes, const Find& find, const Map& map) {
     constexpr int kMostPlaces = 64;

@@ -55,7 +55,6 @@ class FreeAddresses {
     std::array<std::set<std::uint64_t>, 64> by_size_;
 };
 
-// A file and where it is mapped.
 struct MappedFile {
     dev_t device = 0;
     ino_t inode = 0;
@@ -65,8 +64,7 @@ struct MappedFile {
 };
 
 // Addresses where code of files has been mapped. Counts are kept per address, so no other code may
-// be mapped there later. Otherwise counts of one library, closed by dlclose(3), would be added to
-// those of the next one.
+// be mapped there later. Otherwise, after a dlclose(3), another library would get the old counts.
 class CodePlaces {
   public:
     void add(const Range& range, const MappedFile& file);
@@ -74,8 +72,7 @@ class CodePlaces {
     // True if code of another file, or of this file at another base, has been in the range. `file`
     // is nullopt for memory of no file.
     bool are_of_others(const Range& range, const std::optional<MappedFile>& file) const;
-    // The next lower range of the same size without code of files. Returns nullopt if there is no
-    // such range.
+    // The next lower range of the same size without code of files, or nullopt.
     std::optional<Range> below(Range range) const;
 
   private:

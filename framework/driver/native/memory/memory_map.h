@@ -57,8 +57,7 @@ class RangeMap {
         const auto found = std::prev(above);
         return address < found->second.end ? found : ranges_.end();
     }
-    // Splits a range that contains `address`, so that one part ends there and the next one starts
-    // there.
+    // Splits a range that contains `address` into one that ends there and one that starts there.
     void divide(std::uint64_t address) {
         const auto above = ranges_.lower_bound(address);
         if (above == ranges_.begin()) return;
@@ -83,8 +82,7 @@ struct Region {
     std::uint64_t start = 0, end = 0;
     bool executable = true;  // also if it was, and may still have translations
     bool writable = false;
-    // Its contents may have changed since translation: the region is or was writable, or belongs to
-    // no file.
+    // Code may have changed since translation: the region is or was writable, or has no file.
     bool changeable = false;
     bool shared = false;  // other mappings, perhaps writable ones, may show the same memory
 

@@ -14,11 +14,9 @@ struct Range {
 };
 
 // Makes the stack of the driver's first thread as large as it will ever be. The kernel grows a
-// stack only while nothing is mapped below it, but the program may map something there, as Wine
-// does.
+// stack only while nothing is mapped below it, but programs such as Wine map there.
 void grow_own_stack();
-// Registers all mappings except the vDSO as the driver's. To be called before the program is
-// loaded.
+// Registers all mappings except the vDSO as the driver's, before the program is loaded.
 void begin_own_memory(const std::vector<Mapping>& mappings);
 // From now on brk(2) may be forbidden, so the driver's heap takes the memory that it may need.
 // sbrk(3) would mistake an error number from a seccomp(2) filter for a new program break.

@@ -3,8 +3,7 @@
 //
 // Pages of a hugetlb mapping have the size that was asked for. Transparent huge pages are possible
 // in private memory that belongs to no file, for each aligned 2 MiB of one kind. Protections do not
-// divide a mapping, and neighbours of the same kind are one mapping. Callers hold the driver's
-// lock.
+// divide a mapping, and neighbours of the same kind are one. Callers hold the driver's lock.
 #pragma once
 
 #include "framework/driver/native/memory/memory_map.h"

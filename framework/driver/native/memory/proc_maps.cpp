@@ -26,8 +26,7 @@ std::string name_of(const Mapping& mapping, const ProgramRanges& ranges) {
 // Sets the name and permissions that the program has given to its mapping.
 void show_as_program(Mapping& mapping, const MemoryMap& memory, const ProgramRanges& ranges) {
     mapping.name = name_of(mapping, ranges);
-    // The driver takes away the permission to write to code or to execute it in place
-    // (code_watch.h).
+    // The driver removes the permission to write to code or to execute it (code_watch.h).
     const Region* region = memory.find(mapping.start);
     if (region == nullptr) return;
     if (region->writable) mapping.permissions[1] = 'w';
@@ -67,8 +66,7 @@ std::vector<Mapping> parts_of_program(const Mapping& mapping, const MemoryMap& m
                                       const ProgramRanges& ranges) {
     std::vector<Mapping> parts;
     for (const Range& own : without_own_memory({mapping.start, mapping.end})) {
-        // The kernel joins code pages that the driver has protected with neighbouring read-only
-        // pages.
+        // The kernel joins protected code pages with neighbouring read-only pages.
         const std::size_t first = parts.size();
         for (std::uint64_t start = own.start; start < own.end;) {
             Mapping part = mapping;

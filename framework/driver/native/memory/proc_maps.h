@@ -1,5 +1,4 @@
-// The text of /proc/PID/maps and smaps: finds the parts that are the program's. Also reads files of
-// /proc.
+// Reads files of /proc, and finds the program's parts in the text of /proc/PID/maps and smaps.
 #pragma once
 
 #include "framework/driver/native/memory/memory_map.h"

@@ -3,8 +3,7 @@
 //
 // If allocation functions call one another (calloc calls malloc), only the outermost call counts.
 // The call has ended when the stack pointer is above its value at the entry. The program counter
-// tells whether the function has returned. A function that was left by longjmp(3) has allocated
-// nothing.
+// tells whether the function has returned. A function left by longjmp(3) has allocated nothing.
 #pragma once
 
 #include "framework/driver/native/trace/allocation_functions.h"

@@ -66,8 +66,7 @@ void Bursts::begin_period(Context& context) {
     go_on(context, before);
 }
 
-// Begins the next point, after a warm-up as long as there is room for. After the last point, begins
-// nothing.
+// Begins the next point, if any, after a warm-up as long as there is room for.
 void Bursts::begin_next_point(Context& context) {
     if (point_ == tables_.points().size()) {
         part_ = Part::kRest;
@@ -232,8 +231,7 @@ bool Intervals::is_repeated(const Block& block, std::int64_t number) const {
     return tables_.instr(instr).flags & TRACE_INSTR_REPEATED;
 }
 
-// The interval ends after the first `split` instructions of `block`, which comes next and is not
-// yet counted.
+// The interval ends after `split` instructions of `block`, which comes next.
 void Intervals::finish_interval(std::uint32_t block, std::uint32_t split) {
     send_corrections();
     send_counts();

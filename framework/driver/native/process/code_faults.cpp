@@ -7,8 +7,7 @@
 namespace assay::native {
 namespace {
 
-// int1 is reported after the instruction, like int3, but some hypervisors report it at the
-// instruction.
+// Processors report int1 after the instruction, like int3. Some hypervisors report it before.
 bool is_at_int1(std::uint64_t pc) {
     constexpr std::uint8_t kInt1 = 0xf1, kInt3 = 0xcc;
     const auto* code = reinterpret_cast<const std::uint8_t*>(pc);
@@ -37,8 +36,7 @@ bool CodeFaults::continue_in_next_buffer(const siginfo_t& info, bool adapts,
     return true;
 }
 
-// If the instruction's own code is in the page, the write may change the next instruction, so this
-// one runs alone.
+// An instruction that writes to its own page runs alone, because it may change the next one.
 bool CodeFaults::let_write(Context& context, const siginfo_t& info, ucontext_t* interrupted) {
     const auto address = reinterpret_cast<std::uint64_t>(info.si_addr);
     const std::uint64_t host_pc = pc_of(interrupted);
@@ -89,8 +87,7 @@ void CodeFaults::count_left_block(const Context& context, std::uint32_t block,
         ++reinterpret_cast<std::uint64_t*>(context.calls.node)[word];
 }
 
-// Leaves translated code before the instruction, or after it for an event that the processor
-// reports after it.
+// Leaves translated code before the instruction, or after it if the event is reported there.
 void CodeFaults::leave_before(Context& context, const RecoveryPoint& point, std::uint64_t host_pc,
                               bool executed, ucontext_t* interrupted) {
     auto& gregs = interrupted->uc_mcontext.gregs;

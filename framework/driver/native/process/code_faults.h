@@ -1,7 +1,6 @@
 // Handles faults in translated code. The trace buffer is full, or the program writes to translated
 // code, or the program itself has caused the fault. In the last case the thread leaves translated
-// code before the instruction, and restores the program's state with the recovery point
-// (CodeCache).
+// code before the instruction, and restores the program's state (RecoveryPoint).
 #pragma once
 
 #include "framework/driver/native/code_cache/code_watch.h"
@@ -73,8 +72,7 @@ class CodeFaults {
         : code_(code), program_(program), trace_(trace), intervals_(intervals) {}
 
     // If a store has reached the end of the trace buffer, continues in the next buffer and returns
-    // true. With `adapts`, and if the lock is free, adapts translations to the records of the full
-    // buffer.
+    // true. With `adapts`, and a free lock, adapts translations to the full buffer.
     bool continue_in_next_buffer(const siginfo_t& info, bool adapts, ucontext_t* interrupted);
     // If a write has hit the protection of code, forgets the code, continues and returns true.
     bool let_write(Context& context, const siginfo_t& info, ucontext_t* interrupted);

@@ -68,7 +68,6 @@ class Process {
     void code_changed(std::uint64_t start, std::uint64_t end) { translator.invalidate(start, end); }
     // Tells the collector that the process ends in an orderly way.
     void ends();
-    // Code of a file was mapped, or unmapped.
     void mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
                 const std::string& path);
     void unmapped(std::uint64_t start, std::uint64_t end);
@@ -94,8 +93,7 @@ class Process {
     std::uint32_t new_thread_number() { return ++last_thread_number_; }
     // The calling thread ends. True if it is the last one.
     bool leave(Thread& thread);
-    // The instructions that all threads have executed, with Spec::objects. The counts of other
-    // threads may be late.
+    // The instructions of all threads, with Spec::objects. Counts of other threads may be late.
     std::uint64_t instructions() const;
     // With Spec::threads: tells the collector the names of all running threads.
     void note_names();

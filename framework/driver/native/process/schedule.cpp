@@ -12,8 +12,7 @@ namespace {
 constexpr timespec kBetweenLooks{0, 100'000'000};
 constexpr unsigned kLooks = 10;
 
-// Tells the thread that it has the turn. The caller also wakes it, preferably after it has released
-// the lock.
+// Tells the thread that it has the turn. The caller wakes it, best without the lock.
 void announce(Turn& turn) {
     turn.bell.fetch_add(1, std::memory_order_release);
 }

@@ -54,8 +54,7 @@ class Turns {
         turn.state = Turn::kReady;
         ready_.push_back(&turn);
     }
-    // Puts the running turn behind all ready ones. Returns false if no other is ready: the turn
-    // goes on.
+    // Puts the running turn behind all ready ones. False if no other is ready: it goes on.
     bool pass(Turn& turn) {
         if (ready_.empty()) return false;
         running_ = nullptr;
@@ -160,8 +159,8 @@ class Schedule {
     void go_away(Thread& thread);
     // Before a system call that usually does not wait.
     void begin_call(Thread& thread);
-    // After an action that waits, and after such a call. Also in a new thread, and after a child of
-    // vfork(2) had the turn.
+    // After go_away() and begin_call(), in a new thread, and after a child of vfork(2) had the
+    // turn.
     void come_back(Thread& thread);
     // Lets the other ready threads run first.
     void pass(Thread& thread);

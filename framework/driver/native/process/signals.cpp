@@ -48,8 +48,7 @@ void Signals::on_sent(int number, const siginfo_t& info, ucontext_t* interrupted
         return;
     }
     if (is_refusal(number, info)) {
-        // The driver's code gets an error number as the result. brk(2) has no error numbers, so it
-        // gets 0.
+        // The driver's code gets this result. brk(2) has no error numbers, so it gets 0.
         interrupted->uc_mcontext.gregs[REG_RAX] = info.si_syscall == SYS_brk ? 0 : -ENOSYS;
         if (info.si_syscall != calling_) return;
     }
@@ -143,8 +142,7 @@ void Signals::entering() {
     if (pending_ || asked_) stepper_.step_from_entry(*context_);
 }
 
-// Delivery, outside of the kernel's handler. The program decides which signals it gets and on which
-// stack.
+// Delivery, outside of the kernel's handler, according to the program's mask, actions and stack.
 
 void Signals::initialise(Context& context, std::uint64_t mask, const stack_t& handler_stack) {
     context_ = &context;
@@ -262,8 +260,7 @@ Signals::Delivery Signals::deliver(SignalActions& actions) {
 }
 
 // The tracer gets each signal of a traced process first, and decides which signal the process gets
-// instead. The kernel does this when the signal is sent once more. Returns false if the tracer has
-// removed the signal.
+// instead. The kernel does this when the signal is sent once more. False if the tracer removed it.
 bool Signals::stop_for_tracer(DriverLock& lock, long& result) {
     const PendingSignal noted = signal_;
     siginfo_t info = noted.info;

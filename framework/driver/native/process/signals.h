@@ -23,8 +23,7 @@ namespace assay::native {
 
 class Signals {
   public:
-    // `cache` identifies translated code by its address. `waited` belongs to the process; see
-    // wait_for().
+    // `cache` identifies translated code. `waited` belongs to the process; see wait_for().
     Signals(const CodeCache& cache, Stepper& stepper, CodeFaults& faults,
             std::atomic<std::uint64_t>& waited)
         : cache_(cache), stepper_(stepper), faults_(faults), waited_(waited) {}
@@ -58,8 +57,7 @@ class Signals {
     // kernel stops the thread for its tracer; `lock` is released meanwhile. False if the signal is
     // no longer pending. Sets `result` to the result of the system call that the stop interrupted.
     bool stop_for_tracer(DriverLock& lock, long& result);
-    // Raises a fault that translation has found, for example a jump to memory that is not
-    // executable.
+    // Raises a fault that translation has found, for example code that is not executable.
     void raise_fault(int number, int code, std::uint64_t address);
 
     // To be called before translated code is entered: from now on a signal makes it return soon.
@@ -79,8 +77,7 @@ class Signals {
     void lend_held();
     void take_back_held();
     bool holds() const { return held_.any(); }
-    // A sigwaitinfo(2) for these signals starts. Other threads do not keep signals for which one
-    // thread waits.
+    // A sigwaitinfo(2) for these signals starts. Other threads then do not keep them.
     void wait_for(std::uint64_t set);
     // Start and end of the program's system call `number`. A filter of seccomp(2) may refuse it by
     // SIGSYS. It may also refuse the driver's own calls, which the program must not see.

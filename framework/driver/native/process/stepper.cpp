@@ -54,8 +54,7 @@ void Stepper::interrupt(Context& context, ucontext_t* interrupted) {
     if (!leave_at_entry(context, interrupted)) step_from(interrupted);
 }
 
-// In rare cases the kernel reports a single step as TRAP_BRKPT. A breakpoint of the program has
-// SI_KERNEL.
+// The kernel may report a single step as TRAP_BRKPT. The program's breakpoint has SI_KERNEL.
 bool Stepper::is_step(const siginfo_t& info) const {
     return stepping_ &&
            (info.si_code == TRAP_TRACE || info.si_code == TRAP_BRKPT || after_aside_ != 0);

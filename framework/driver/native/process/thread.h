@@ -48,8 +48,7 @@ class Thread {
     // Delivers the pending signal: pushes its handler's frame, or ends the process. Returns the
     // signal's number if there is a handler, otherwise 0.
     int deliver_signal();
-    // Called by another thread, which holds the driver's lock. Makes this thread leave translated
-    // code.
+    // Called by another thread, with the driver's lock. This thread leaves translated code.
     void ask_to_leave() { signals.ask_to_leave(pid_, tid_); }
     // Ends the thread after the current system call.
     void end() { ended_ = true; }
@@ -58,9 +57,8 @@ class Thread {
     // True if calls and returns are recorded, then the same for signal handlers.
     bool captures_calls() const;
     bool tells_handlers() const;
-    // To be called around a system call that changes the stack pointer or lets a child use the
-    // stack. stack_site() returns the site before the call; record_stack() writes the record after
-    // it.
+    // For a system call that changes the stack pointer or lets a child use the stack. stack_site()
+    // returns the site before the call; record_stack() writes the record after it.
     std::uint32_t stack_site();
     void record_stack(std::uint32_t site);
 
@@ -105,19 +103,16 @@ class Thread {
         // The thread runs in a process that shares its parent's memory. The trace is the parent's,
         // and does not end with the child.
         bool shares_trace = false;
-        // The thread runs in a process that shares its parent's memory and descriptors (CLONE_VM,
-        // CLONE_FILES).
+        // The process also shares its parent's descriptors (CLONE_VM, CLONE_FILES).
         bool shares_descriptors = false;
         // A child of vfork(2) uses this Thread now.
         bool lent_to_child = false;
-        // The parent, if the thread has asked it to trace it (trace_calls.cpp); otherwise
-        // kNoTracer.
+        // The parent, after PTRACE_TRACEME (trace_calls.cpp); otherwise kNoTracer.
         pid_t tracer = kNoTracer;
         // seccomp(2)'s strict mode.
         bool strict = false;
     } relations;
-    // Notices that the driver sends at the thread's end, because the kernel was not asked to; see
-    // clone.cpp.
+    // Notices that the driver sends at the thread's end, instead of the kernel; see clone.cpp.
     struct EndNotice {
         std::uint64_t clear_child_tid = 0;  // address from set_tid_address(2); 0: none
         std::uint64_t robust_list = 0;      // address from set_robust_list(2); 0: none
@@ -154,8 +149,7 @@ bool runs_in_driver(long pid);
 bool begin_stop_for_tracer(Thread& thread);
 // To be called after that stop, with the result of the interrupted system call.
 void end_stop_for_tracer(Thread& thread, long result);
-// With a pending signal: stops the thread for its tracer, if there is one. False if the tracer has
-// removed the signal.
+// Stops the thread for its tracer, with a pending signal. False if the tracer removed the signal.
 bool stop_for_tracer(Thread& thread);
 // The result, instead of a system call's 0, if the tracer's driver has let the thread go.
 inline constexpr long kLetGo = 1;

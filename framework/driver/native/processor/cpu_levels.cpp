@@ -12,8 +12,7 @@ constexpr std::uint32_t kExtended = kExtendedLeaves;
 constexpr std::uint32_t kLastLeaf = kStateLeaf, kLastExtendedLeaf = kExtended + 8;
 
 // --- Identity. glibc chooses some functions by the model (sysdeps/x86/cpu-features.c,
-// init_cpu_features). A level therefore has the identity of a processor that is exactly of this
-// level.
+// init_cpu_features). A level therefore has the identity of a processor of exactly this level.
 
 // Family 6 with model and stepping, in the format of leaf 1: Westmere, Haswell and Skylake servers.
 std::uint32_t signature(CpuLevel level) {

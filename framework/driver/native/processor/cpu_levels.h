@@ -9,8 +9,8 @@ namespace assay::native {
 // For a level other than kHost. Leaf 0xd only has the features: its sizes depend on where the real
 // processor keeps components.
 CpuidAnswer level_cpuid(trace::CpuLevel level, std::uint32_t leaf, std::uint32_t subleaf);
-// The leaf whose data the level answers. Beyond the last leaf it is the highest basic one (SDM
-// volume 2, CPUID).
+// The leaf that answers for `leaf`: beyond the last one, the highest basic one (SDM volume 2,
+// CPUID).
 std::uint32_t level_leaf(std::uint32_t leaf);
 Components level_xcr0(trace::CpuLevel level);
 

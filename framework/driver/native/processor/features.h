@@ -31,8 +31,7 @@ inline constexpr Components kX87AndSse = 3, kAvxState = 4, kMpxState = 0x18, kAv
 // The driver keeps these components for the program. It hides all others, known or not.
 inline constexpr Components kKeptState = kX87AndSse | kAvxState | kAvx512State | kPkruState;
 
-// The instruction that saves the vector state when translated code is left: the best one that the
-// processor has.
+// The instruction that saves the vector state at an exit: the best one that the processor has.
 enum Saving : std::uint32_t {
     kSavedIfChanged /* xsaveopt */,
     kSavedPlainly /* xsave */,

@@ -149,8 +149,7 @@ CpuidAnswer ShownProcessor::cpuid(std::uint32_t leaf, std::uint32_t subleaf) con
     return level_leaf(leaf) == kStateLeaf ? state_leaf(subleaf, answer) : answer;
 }
 
-// Beyond the last leaf, Intel's processors repeat the highest basic leaf. Its answer may have
-// hidden features.
+// Beyond the last leaf, Intel's processors repeat the highest basic leaf, with hidden features.
 CpuidAnswer ShownProcessor::host_cpuid(std::uint32_t leaf, std::uint32_t subleaf) const {
     const CpuidAnswer answer = real_.cpuid(leaf, subleaf);
     if (!has_leaf(leaf, known_)) {

@@ -42,8 +42,7 @@ class ShownProcessor {
     CpuidAnswer cpuid(std::uint32_t leaf, std::uint32_t subleaf) const;
     bool has_xgetbv_of_used() const { return has("xgetbv1"); }
     Components xcr0() const { return xcr0_; }
-    // Components and size of the registers in signal frames and for tracers. Without XSAVE the size
-    // is FXSAVE's.
+    // Registers in signal frames and for tracers. Without XSAVE the size is FXSAVE's.
     Components frame_components() const { return frame_components_; }
     std::size_t frame_bytes() const { return frame_bytes_; }
     bool has_protection_keys() const { return (frame_components_ & kPkruState) != 0; }

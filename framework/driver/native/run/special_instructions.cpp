@@ -34,7 +34,6 @@ bool identify(Context& context, const Instruction& instruction, const ShownProce
 
 namespace {
 
-// The data that a marker's rax points to.
 struct Marker {
     std::uint64_t operation;
     std::array<std::uint64_t, 5> arguments;
@@ -171,8 +170,7 @@ bool RepeatedString::is_accessible(const MemoryReference& reference) const {
     return accessible(first) && (first / kPage == last / kPage || accessible(last));
 }
 
-// True also for code pages that the driver has protected, because the first write removes the
-// protection.
+// True also for code pages that the driver protects: the first write ends the protection.
 bool RepeatedString::is_writable(std::uint64_t address) const {
     if (touch_target(address)) return true;
     const std::lock_guard guard(lock_);

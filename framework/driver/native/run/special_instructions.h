@@ -12,8 +12,7 @@
 
 namespace assay::native {
 
-// Emulates cpuid and xgetbv as the shown processor answers. False if it has no register for
-// xgetbv's ecx.
+// Emulates cpuid and xgetbv. False if the shown processor has no register for xgetbv's ecx.
 bool identify(Context& context, const Instruction& instruction, const ShownProcessor& processor);
 
 // Executes the marker (assay/client.h) that a thread has just reached; rax points to it. True if it

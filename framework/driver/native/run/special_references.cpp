@@ -39,8 +39,7 @@ void record_stretch(ReferenceRecorder& recorder, const Form& form,
     }
 }
 
-// The byte at a bit offset in a register (SDM, BT). The offset is signed, in units of the operand
-// size.
+// The byte at a bit offset in a register (SDM, BT): signed, in units of the operand size.
 std::uint64_t bit_string_address(const Context& context, const Instruction& instruction) {
     const Form& form = *instruction.form;
     const std::uint8_t modrm = instruction.bytes[form.modrm_offset];

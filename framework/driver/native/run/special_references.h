@@ -14,8 +14,7 @@ namespace assay::native {
 // references as translated code, and the first-level cache if it is simulated.
 class ReferenceRecorder {
   public:
-    // `first_site`: the instruction's first site. With footprints, the site before it is for
-    // footprints.
+    // `first_site`: the instruction's first site. Footprints use the site before it.
     ReferenceRecorder(const trace::Spec& spec, Context& context, ThreadTrace& trace,
                       std::uint32_t first_site)
         : context_(context),
@@ -135,15 +134,13 @@ class SpecialReferences {
 
 // Records values of instructions whose references have to be computed when they run. The driver is
 // entered before and after such an instruction. Values that cannot be read are left out. Also reads
-// values that translated code cannot read, for any instruction. There is one object for each
-// thread.
+// values that translated code cannot read, for any instruction. Each thread has one object.
 class SpecialValues {
   public:
     SpecialValues(const TraceTables& tables, ThreadTrace& trace, Context& context)
         : tables_(tables), trace_(trace), context_(context) {}
 
-    // read() reads values before the instruction. record() reads the others after it and records
-    // all.
+    // read() reads values before the instruction; record() reads the rest and records all.
     void read(const Instruction& instruction);
     void record(const Instruction& instruction, std::uint32_t first_site);
     // Reads the values that are only in the saved state, before or after any instruction.

@@ -34,7 +34,6 @@ inline constexpr std::uint64_t kStopsByDefault =
 
 class SignalActions {
   public:
-    // A handler as sigaction(2) calls it with SA_SIGINFO.
     using Handler = void (*)(int number, siginfo_t* info, void* ucontext);
     // Takes over the actions that the process was started with. From now on synchronous signals
     // arrive at the driver's handler.
@@ -71,8 +70,7 @@ class SignalActions {
 
 // Synchronous signals that were sent by a process while the receiving thread blocks them. The
 // kernel's mask never blocks these signals, so the driver keeps them instead. It keeps the first
-// one of each number, as the kernel does (signal(7)). The caller ensures that no signal arrives
-// during a call.
+// one of each number, as the kernel does (signal(7)). No signal may arrive during a call.
 
 class HeldSignals {
   public:

@@ -67,8 +67,7 @@ void fill(Frame& frame, const Context& context, const PendingSignal& signal, std
 }
 
 // Writes the vector registers in the format of XSAVE, and the words that tell programs its size.
-// Frames have these words even without XSAVE (arch/x86/kernel/fpu/signal.c, save_sw_bytes(), since
-// Linux 5.16).
+// Since Linux 5.16 frames have these words even without XSAVE (fpu/signal.c, save_sw_bytes()).
 bool write_vectors(Context& context, std::uint64_t to, std::uint32_t pkru) {
     write_out_legacy(context.vector_state);
     // Handlers change the legacy part without looking at XSTATE_BV: save_xstate_epilog().
@@ -147,8 +146,7 @@ void reset_vectors(Context& context) {
 
 }  // namespace
 
-// kernel/signal.c, __on_sig_stack(). sp is the address of the lowest used byte: sp of an empty
-// stack is its end.
+// kernel/signal.c, __on_sig_stack(). sp is the lowest used byte: an empty stack's sp is its end.
 bool AlternateStack::contains(std::uint64_t sp) const {
     return sp - reinterpret_cast<std::uint64_t>(stack_.ss_sp) - 1 < stack_.ss_size;
 }

@@ -19,8 +19,7 @@ struct PendingSignal {
 // The alternate signal stack of one thread: sigaltstack(2).
 class AlternateStack {
   public:
-    // Returns 0 or a negative error number. Fails while the stack pointer is on the alternate
-    // stack.
+    // Returns 0 or a negative error number. Fails while the alternate stack is in use.
     long set(const stack_t& wanted, std::uint64_t sp);
     // The kernel's sas_ss_reset().
     void disable() { stack_ = stack_t{nullptr, SS_DISABLE, 0}; }

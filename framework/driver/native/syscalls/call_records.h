@@ -1,5 +1,4 @@
-// Records of system calls in the trace (trace_capture_system_calls): the number, the result and, if
-// wanted, the duration.
+// Records of system calls (trace_capture_system_calls): number, result and, if wanted, duration.
 #pragma once
 
 #include "framework/driver/native/process/process.h"
@@ -20,8 +19,7 @@ class CallRecords {
     void has_result(long result);
     // A seccomp filter of the program has refused the call by a signal.
     void has_no_result();
-    // A signal came before the call. The program makes the call again, or the signal's handler
-    // skips it.
+    // A signal came first. The call is made again, or the signal's handler skips it.
     void was_not_made();
 
   private:

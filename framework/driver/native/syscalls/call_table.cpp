@@ -20,8 +20,7 @@
 namespace assay::native {
 namespace {
 
-// Calls that the oldest supported headers lack: mseal(2), Linux 6.10; futex_waitv(2), 5.16, and its
-// relatives, 6.7.
+// Missing in old headers: mseal(2), Linux 6.10; futex_waitv(2), 5.16, and its relatives, 6.7.
 constexpr long kMemorySeal = 462;
 constexpr long kFutexWaitMany = 449, kFutexWake = 454, kFutexWait = 455, kFutexRequeue = 456;
 
@@ -32,8 +31,7 @@ bool never_waits(const Call& /*call*/) {
 // --- Is a call likely to wait? Schedule then runs the program's other threads meanwhile.
 //     For many calls it depends on whether there is something to read, or room to write, right now.
 
-// A seccomp filter of the program may forbid the driver's own calls; the function then assumes that
-// the call waits.
+// With a seccomp filter, which may forbid poll(2), the function assumes that the call waits.
 bool waits_for(const Call& call, short events) {
     if (call.process().filters_calls) return true;
     const auto descriptor = static_cast<int>(call.arguments[0]);

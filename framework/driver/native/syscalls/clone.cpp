@@ -194,8 +194,7 @@ KernelArguments kernel_arguments(const CloneArguments& arguments, std::uint64_t 
     return {flags & ~std::uint64_t{CLONE_PARENT_SETTID}, arguments.pidfd};
 }
 
-// In the child of a fork: starts a profile of its own, with empty caches. False if the child is not
-// followed.
+// In the child of a fork: starts a new profile, with empty caches. False if it is not followed.
 bool become_image(Thread& thread) {
     TraceTables& trace = thread.process.trace;
     if (trace.channel() < 0 || trace.detached()) return false;
@@ -203,7 +202,6 @@ bool become_image(Thread& thread) {
     return image.usable() && trace.move_to(image) && thread.move_to_new_image();
 }
 
-// The child gets a copy of all memory.
 long fork_process(Thread& thread, const CloneArguments& arguments) {
     Process& process = thread.process;
     process.wait_for_ended_threads();
@@ -349,8 +347,7 @@ void wait_for_child(pid_t pid) {
 
 // With CLONE_PARENT the child belongs to another process, so only a descriptor reports its end.
 // There may be no descriptor: the kernel is old, a filter refuses the call, or the program has
-// opened all of them. The function then waits until the child's number is free, after its parent
-// has reaped it.
+// opened all of them. The function then waits until the child's parent has reaped it.
 void wait_for_sibling(DriverLock& lock, pid_t pid) {
     constexpr timespec kMoment{0, 1'000'000};
     lock.lock();

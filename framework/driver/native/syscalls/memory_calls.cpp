@@ -64,7 +64,6 @@ void note_executable(const Call& call, const Region& region, int fd, std::uint64
     if (!path.empty()) call.process().mapped(region.start, region.end, offset, path);
 }
 
-// Writes to the allocation log.
 void note_objects(const Call& call, const Range& range, int fd) {
     Allocations& allocations = call.thread.allocations;
     if (!allocations.wanted()) return;
@@ -348,7 +347,6 @@ void protect_as_far_as_possible(Process& process, const Range& range, long prote
     }
 }
 
-// The start of the mapping that contains the address.
 std::uint64_t start_of_mapping(std::uint64_t address) {
     for (const Mapping& mapping : own_mappings())
         if (mapping.start <= address && address < mapping.end) return mapping.start;
@@ -420,8 +418,7 @@ long do_advise(const Call& call) {
     const std::uint64_t end = start + page_up(call.unsigned_argument(1));
     if (!is_error(result) && drops && call.process().memory.overlaps(start, end))
         call.process().code_changed(start, end);
-    // Records the advice even if the kernel refuses it, because the running kernel may not know
-    // huge pages.
+    // Records even refused advice, because the running kernel may not know huge pages.
     const bool of_pages = advice == MADV_HUGEPAGE || advice == MADV_NOHUGEPAGE;
     if (of_pages && start % kPage == 0 && start < end)
         change_pages(call, [&](PageKinds& kinds) {
@@ -509,8 +506,7 @@ bool is_moved_anywhere(const Call& call) {
     return more > before.end - before.start;
 }
 
-// mremap(2): grows the mapping in place if there is room. Otherwise moves it to an address that the
-// driver chooses.
+// mremap(2): grows the mapping in place, or moves it to an address that the driver chooses.
 long move_somewhere(const Call& call) {
     if (!is_moved_anywhere(call)) return pass_on_locked(call);
     Call placed = call;

@@ -68,8 +68,7 @@ bool is_own_folder(std::span<const std::string_view> path) {
            path[1] == std::to_string(gettid());
 }
 
-// The arguments of a call that takes a path: the index of the path and, if there is one, of the
-// folder.
+// A call's arguments for a path: the indices of the path and, if there is one, of the folder.
 struct PathArgument {
     unsigned path = 0;
     std::optional<unsigned> folder;
@@ -90,8 +89,7 @@ PathArgument path_argument(long number) {
     }
 }
 
-// The file that the call names. kOther if the name cannot be read: the kernel then reports the
-// error.
+// The file that the call names. kOther for an unreadable name: the kernel reports the error.
 ProcFile named_file(const Call& call) {
     const PathArgument argument = path_argument(call.number);
     const auto path = read_target_text(call.pointer<const char>(argument.path), PATH_MAX);

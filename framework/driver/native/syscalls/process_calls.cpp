@@ -33,9 +33,8 @@ constexpr long kSetSyscallUserDispatch = 59, kSetMemoryDenyWriteExecute = 65;
 constexpr long kGetComponents = 0x1021, kGetPermitted = 0x1022, kRequestPermission = 0x1023,
                kGetGuestPermitted = 0x1024, kRequestGuestPermission = 0x1025;
 
-// Strict mode permits read, write, exit and rt_sigreturn, and ends the thread at any other call
-// (seccomp(2)). The driver emulates it: in the kernel, it would end the thread at the driver's own
-// calls.
+// The driver emulates strict mode, because in the kernel the driver's own calls would end the
+// thread: it permits only read, write, exit and rt_sigreturn (seccomp(2)).
 long begin_strict_mode(const Call& call) {
     // A process cannot leave strict mode, and cannot enter it after it has installed a filter.
     if (syscall(SYS_prctl, PR_GET_SECCOMP) != SECCOMP_MODE_DISABLED) return -EINVAL;
@@ -73,8 +72,7 @@ long show_components(const Call& call) {
     return write_target(call.unsigned_argument(1), &components, sizeof components) ? 0 : -EFAULT;
 }
 
-// Answers as a kernel does that offers no optional components. A kernel without them answers
-// itself.
+// Answers like a kernel without optional components, or passes the call on to such a kernel.
 long request_component(const Call& call) {
     std::uint64_t components = 0;
     if (syscall(SYS_arch_prctl, kGetComponents, &components) != 0) return -EINVAL;
@@ -135,8 +133,7 @@ long do_prctl(const Call& call) {
         case PR_SET_SECCOMP:
             if (call.arguments[1] == SECCOMP_MODE_STRICT) return begin_strict_mode(call);
             return install_filter(call);
-        // Answers like kernels without these functions, which would affect the driver's own calls,
-        // clocks and code.
+        // Old kernels also answer EINVAL. These functions would affect the driver itself.
         case PR_SET_TSC:
         case kSetSyscallUserDispatch:
         case kSetMemoryDenyWriteExecute:
@@ -193,13 +190,11 @@ long do_personality(const Call& call) {
 }
 
 // getrlimit(2), setrlimit(2) and prlimit(2). The kernel would count the driver's memory, which is
-// most of the memory. The driver therefore remembers and shows limits of memory, but does not
-// enforce them.
+// most of the memory. The driver therefore only remembers limits of memory.
 
 namespace {
 
-// The call as a prlimit(2): `wanted` and `old` are the addresses of the new and the old limit, or
-// 0.
+// The call as a prlimit(2). `wanted`, `old`: addresses of the new and the old limit, or 0.
 struct LimitRequest {
     long pid = 0;
     long resource = 0;

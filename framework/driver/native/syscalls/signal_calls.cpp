@@ -8,8 +8,7 @@
 namespace assay::native {
 namespace {
 
-// Sets `value` and `pointer` from the argument, an address or 0; 0 gives nullptr. False if the
-// memory cannot be read.
+// Reads the value at the argument's address. `pointer` is nullptr for 0. False if unreadable.
 template <typename T>
 bool read_optional(const Call& call, unsigned argument, T& value, const T*& pointer) {
     pointer = call.arguments[argument] == 0 ? nullptr : &value;

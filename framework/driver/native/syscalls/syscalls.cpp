@@ -94,8 +94,7 @@ long dispatch(const Call& call) {
     return row.handler(call);
 }
 
-// True if the call has to start again because another thread only asked this one to leave
-// translated code.
+// True if the call has to start again: only another thread has interrupted it.
 bool is_only_asked_to_leave(const Signals& signals) {
     return !signals.pending() && signals.asked_to_leave();
 }

@@ -25,8 +25,7 @@ struct Call {
     }
 };
 
-// Emulates or passes on the system call in Context::gpr. `syscall_pc`: the address of its
-// instruction.
+// Executes the system call in Context::gpr. `syscall_pc`: the address of its instruction.
 void do_syscall(Thread& thread, std::uint64_t syscall_pc);
 
 // Makes the call without the driver's lock, so that other threads can use the driver meanwhile. A

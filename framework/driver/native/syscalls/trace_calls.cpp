@@ -235,7 +235,6 @@ std::unique_ptr<Context> context_of(pid_t child) {
     return context;
 }
 
-// Reads one word of struct user.
 long peek_at_registers(const Call& call, const Context& context) {
     const std::uint64_t offset = call.unsigned_argument(2);
     if (offset % sizeof(long) != 0 || offset >= sizeof(user)) return -EIO;
