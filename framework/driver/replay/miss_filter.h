@@ -15,10 +15,10 @@ namespace assay::replay {
 
 // Filters of references and fetches: trace_capture_references and the functions after it.
 
-// No line has so high a number: addresses have 48 bits, or 57.
+// No line has such a number, because addresses have at most 57 bits.
 inline constexpr std::uint64_t kNoLine = UINT64_MAX;
 
-// Of data, and of code among it.
+// For data, and for code among it.
 class DataFilter {
   public:
     explicit DataFilter(const trace::Spec& spec)
@@ -54,11 +54,11 @@ class DataFilter {
     std::vector<std::uint64_t> lines_;  // the most recent line of each set
 };
 
-// A cache that replaces the line of a set that was used least recently. With one way it is a filter
-// of fetches.
+// Replaces the least recently used line of a set. It is a level-1 cache of a thread
+// (trace_capture_misses), or with one way a filter of fetches.
 class LruCache {
   public:
-    // With 0 sets or ways, everything misses it. `first_line` is present in the beginning.
+    // With 0 sets or ways, every reference misses. Each way holds `first_line` at the beginning.
     LruCache(const trace::Filter& shape, std::uint32_t ways, std::uint64_t first_line)
         : shift_(static_cast<unsigned>(std::countr_zero(std::max(shape.line_bytes, 1U)))),
           line_bytes_(shape.line_bytes),
@@ -68,13 +68,13 @@ class LruCache {
           lines_(std::size_t{shape.sets} * ways, first_line) {}
 
     bool is_there() const { return !lines_.empty(); }
-    // Uses the lines of a reference. A reference that is larger than a line is its first bytes.
+    // Uses all lines of a reference. Only the first `line_bytes` bytes of a larger reference count.
     // True if a line was missing.
     bool misses(std::uint64_t address, std::uint32_t bytes) {
         const std::uint64_t end = address + std::clamp(bytes, 1U, line_bytes_) - 1;
         return misses_lines(address >> shift_, end >> shift_);
     }
-    // The same of the lines `first` to `last`, counted from the one of `address`.
+    // The same for the lines `first` to `last`, relative to the line of `address`.
     bool misses(std::uint64_t address, unsigned first, unsigned last) {
         return misses_lines((address >> shift_) + first, (address >> shift_) + last);
     }
@@ -99,7 +99,7 @@ class LruCache {
     unsigned shift_;
     std::uint32_t line_bytes_, ways_;
     std::uint64_t mask_, first_line_;
-    std::vector<std::uint64_t> lines_;  // of each set, the most recent one first
+    std::vector<std::uint64_t> lines_;  // by set, the most recent line first
 };
 
 // How the filters treat the records of a site.
