@@ -1,10 +1,17 @@
 #include "framework/symbols/generated_code.h"
 
+#include "framework/support/descriptor.h"
+#include "framework/support/log.h"
 #include "framework/symbols/frame_store.h"
 
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -257,6 +264,51 @@ GeneratedCode::Parts::const_iterator GeneratedCode::part_of(std::uint64_t addres
     if (part == parts_.begin()) return parts_.end();
     --part;
     return address < part->second.end ? part : parts_.end();
+}
+
+namespace {
+
+// The program may still write to it.
+std::optional<std::string> read_file(const std::string& path, std::time_t begin) {
+    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat status {};
+    if (file.number() < 0 || fstat(file.number(), &status) != 0 || !S_ISREG(status.st_mode) ||
+        status.st_mtime < begin || (status.st_uid != geteuid() && status.st_uid != 0))
+        return std::nullopt;
+    std::string bytes(std::min(static_cast<std::size_t>(status.st_size), GeneratedCode::kMostBytes),
+                      '\0');
+    std::size_t size = 0;
+    while (size < bytes.size()) {
+        const ssize_t got = read(file.number(), bytes.data() + size, bytes.size() - size);
+        if (got <= 0) break;
+        size += static_cast<std::size_t>(got);
+    }
+    bytes.resize(size);
+    return bytes;
+}
+
+bool is_jitdump(std::string_view path) {
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    return name.starts_with("jit-") && name.ends_with(".dump");
+}
+
+void remark(const std::string& path, const std::string& problem) {
+    if (!problem.empty()) log::remark(fmt::format("{}: {}", path, problem));
+}
+
+}  // namespace
+
+GeneratedCode GeneratedCode::of_process(pid_t pid, const std::vector<std::string>& mapped_files,
+                                        std::time_t begin) {
+    GeneratedCode code;
+    const std::string map = fmt::format("/tmp/perf-{}.map", pid);
+    if (const auto text = read_file(map, begin)) remark(map, code.add_perf_map(map, *text));
+    std::set<std::string> dumps;
+    for (const std::string& path : mapped_files) {
+        if (!is_jitdump(path) || !dumps.insert(path).second) continue;
+        if (const auto bytes = read_file(path, begin)) remark(path, code.add_jitdump(path, *bytes));
+    }
+    return code;
 }
 
 }  // namespace assay::symbols

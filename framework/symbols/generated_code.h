@@ -8,8 +8,10 @@
 
 #include "framework/symbols/symbolizer.h"
 
+#include <sys/types.h>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <deque>
 #include <map>
 #include <optional>
@@ -22,6 +24,14 @@ namespace assay::symbols {
 
 class GeneratedCode {
   public:
+    // Finds the files in which a process names the code that it has made itself, and reads them:
+    // /tmp/perf-PID.map, and each jit-*.dump that the process has mapped as code: so perf finds
+    // them; `mapped_files` are in the order of mapping. Files that were last written before `begin`
+    // are of an earlier process; those of other users than this one and root can say anything.
+    // Remarks what is wrong with those that are read.
+    static GeneratedCode of_process(pid_t pid, const std::vector<std::string>& mapped_files,
+                                    std::time_t begin);
+
     // What a file of that path holds. Where it names an address twice, or two files do, the later
     // one counts. Answers what is wrong with it, for people; "" if nothing.
     std::string add_perf_map(const std::string& path, std::string_view text);

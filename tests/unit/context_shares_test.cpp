@@ -1,5 +1,5 @@
 // Shares of contexts in counts of made-up instructions.
-#include "framework/collector/results/context_shares.h"
+#include "framework/collector/results/shares.h"
 
 #include <doctest/doctest.h>
 #include <chrono>
@@ -41,19 +41,19 @@ struct Program {
     std::uint64_t& count(std::uint32_t row, std::size_t column) {
         return counts[row * kColumns + column];
     }
-    ContextShares shares() const {
-        return ContextShares({{blocks, instrs, {}}, executions, mispredictions, rows}, counts,
-                             kColumns, alike);
+    ExecutionShares shares() const {
+        return ExecutionShares({{blocks, instrs, {}}, executions, mispredictions, rows}, counts,
+                               kColumns, alike);
     }
 };
 
 using Counted = std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint64_t>>;
 
 // By context and row.
-Counted counted(const ContextCounts& counts) {
+Counted counted(const GroupCounts& counts) {
     Counted found;
-    for (const ContextCounts::Row& row : counts.sorted_rows()) {
-        std::vector<std::uint64_t>& own = found[{row.context, row.instruction}];
+    for (const GroupCounts::Row& row : counts.sorted_rows()) {
+        std::vector<std::uint64_t>& own = found[{row.group, row.instruction}];
         own.resize(kColumns);
         counts.each_count(row.number,
                           [&](std::size_t column, std::uint64_t count) { own[column] = count; });
@@ -62,8 +62,8 @@ Counted counted(const ContextCounts& counts) {
 }
 
 Counted shared(const Program& program, const std::vector<ContextExecutions>& executed) {
-    ContextShares shares = program.shares();
-    ContextCounts counts;
+    ExecutionShares shares = program.shares();
+    GroupCounts counts;
     shares.add(executed, counts);
     return counted(counts);
 }

@@ -1,6 +1,6 @@
 // Calling contexts from made-up calls and returns, on stacks at made-up addresses.
 #include "framework/collector/trace/shadow_stack.h"
-#include "framework/collector/results/context_shares.h"
+#include "framework/collector/results/counts.h"
 
 #include <doctest/doctest.h>
 #include <algorithm>
@@ -347,17 +347,17 @@ TEST_CASE("calls beyond the greatest number of contexts stay in their caller's")
 }
 
 TEST_CASE("contexts: when there are too many counts, instructions are not told apart") {
-    ContextCounts counts(2);
+    GroupCounts counts(2);
     counts.add(7, 5, 0, 10);
     counts.add(3, 1, 1, 20);
     counts.add(3, 2, 1, 30);
     counts.add(3, 4, 0, 40);
     counts.add(7, 5, 1, 50);
-    const std::vector<ContextCounts::Row> rows = counts.sorted_rows();
+    const std::vector<GroupCounts::Row> rows = counts.sorted_rows();
     REQUIRE(rows.size() == 3);
-    CHECK(rows[0].context == 3);
+    CHECK(rows[0].group == 3);
     CHECK(rows[0].instruction == 1);
-    CHECK(rows[1].instruction == ContextCounts::kAnyRow);
+    CHECK(rows[1].instruction == GroupCounts::kAnyRow);
     const auto of = [&](std::size_t row) {
         std::vector<std::uint64_t> columns(2);
         counts.each_count(rows[row].number, [&](std::size_t column, std::uint64_t count) {
@@ -366,22 +366,22 @@ TEST_CASE("contexts: when there are too many counts, instructions are not told a
         return columns;
     };
     CHECK(of(1) == std::vector<std::uint64_t>{40, 30});
-    CHECK(rows[2].context == 7);
+    CHECK(rows[2].group == 7);
     CHECK(of(2) == std::vector<std::uint64_t>{10, 50});
 }
 
 TEST_CASE("contexts: any number of counts, each once") {
-    ContextCounts counts;
+    GroupCounts counts;
     CHECK(counts.empty());
     counts.add(1, 1, 0, 0);
     CHECK(counts.empty());
     for (std::uint32_t round = 0; round < 2; ++round)
         for (std::uint32_t i = 0; i < 10'000; ++i) counts.add(i / 7, i % 7, i % 3, 1 + round);
     counts.change_counts([](std::size_t column, std::uint64_t count) { return count * column; });
-    const std::vector<ContextCounts::Row> rows = counts.sorted_rows();
+    const std::vector<GroupCounts::Row> rows = counts.sorted_rows();
     REQUIRE(rows.size() == 10'000);
     for (std::uint32_t i = 0; i < 10'000; ++i) {
-        REQUIRE(rows[i].context == i / 7);
+        REQUIRE(rows[i].group == i / 7);
         REQUIRE(rows[i].instruction == i % 7);
         counts.each_count(rows[i].number, [&](std::size_t column, std::uint64_t count) {
             REQUIRE(column == i % 3);

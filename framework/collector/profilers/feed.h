@@ -5,8 +5,8 @@
 #include "framework/collector/profilers/loaded_profiler.h"
 #include "framework/collector/profilers/source_places.h"
 #include "framework/collector/profilers/trace_parser.h"
-#include "framework/collector/results/context_shares.h"
 #include "framework/collector/results/sampling.h"
+#include "framework/collector/results/shares.h"
 #include "framework/collector/trace/context_tree.h"
 #include "framework/collector/trace/executed_contexts.h"
 #include "framework/collector/trace/interval_reader.h"
@@ -67,7 +67,7 @@ class Feed {
     std::span<const std::uint64_t> executions() const { return executions_; }
     // Likewise by block; empty if predictions are not captured.
     std::span<const std::uint64_t> mispredictions() const { return mispredictions_; }
-    // Then: Results::Origin::executions_by_context; empty without contexts.
+    // Then: what was executed in contexts, in as many parts as it likes; empty without them.
     using TakeExecutions = std::function<void(std::span<const ContextExecutions>)>;
     std::function<void(const TakeExecutions& take)> executions_by_context();
     // The same by ThreadContexts::number() instead of the context; empty without --threads.

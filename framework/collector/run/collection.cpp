@@ -36,7 +36,7 @@ Collection::Collection(Session& session, const Image& image, Segment& segment,
       instructions_(shared ? shared->instructions : 0),
       segment_(segment),
       lifeline_(lifeline),
-      results_(session, image_),
+      profile_(session, image_),
       parent_(segment.control().parent != 0 ? segment.control().parent : parent_of(image.pid)),
       feed_(segment_, TraceReader::Role::kFirst, image.pid,
             session.trace ? trace::Regions{} : session.settings.regions, session.symbolizer) {
@@ -149,7 +149,7 @@ void Collection::capture_objects() {
 void Collection::start_profiler(std::size_t index) {
     ProfilerHandle& profiler = *session_.profilers[index];
     const trace::Spec wanted = profiler.start();
-    results_.add_profiler(profiler, wanted.captures & trace::kCaptureCalls);
+    profile_.add_profiler(profiler, wanted.captures & trace::kCaptureCalls);
     spec_ = combine(spec_, wanted);
     if (profiler.wanted_values()) add(*value_lists_, *profiler.wanted_values());
     hosted_.push_back(dynamic_cast<HostedProfiler*>(&profiler));
@@ -160,7 +160,7 @@ void Collection::start_profiler(std::size_t index) {
 
 Feed::Sink Collection::sink(std::size_t index) {
     return [this, index](const vsample_t& sample, std::uint32_t mapping) {
-        results_.take(index, sample, mapping, feed_.contexts());
+        profile_.take(index, sample, mapping, feed_.contexts());
     };
 }
 
@@ -395,19 +395,7 @@ void Collection::check_counts() {
 // The summaries, and what other processes leave, are none the worse for a full disk.
 void Collection::write() {
     try {
-        results_.write({.addresses = feed_.reader().addresses(),
-                        .contexts = feed_.contexts().table(),
-                        .objects = feed_.objects(),
-                        .sampling = feed_.sampling(),
-                        .incomplete = incomplete_,
-                        .replaced = replaced(),
-                        .threads = feed_.reader().threads(),
-                        .code = feed_.reader().code(),
-                        .executions = feed_.executions(),
-                        .mispredictions = feed_.mispredictions(),
-                        .executions_by_context = feed_.executions_by_context(),
-                        .executions_by_thread = feed_.executions_by_thread(),
-                        .thread_names = &feed_.reader().thread_names()});
+        profile_.write(feed_, incomplete_, replaced());
         if (!feed_.knows_contexts())
             log::remark(
                 "not all calling contexts are known, since there was no room for them or the "
@@ -422,21 +410,21 @@ void Collection::write() {
 // For the run's end.
 void Collection::log() {
     ProfileLog::Entry entry;
-    entry.profile.file = results_.file();
+    entry.profile.file = profile_.file();
     entry.profile.pid = image_.pid;
     entry.profile.image = image_.number;
     entry.profile.command = image_.command;
     entry.profile.rank = image_.rank;
     entry.profile.incomplete = incomplete_;
-    for (const Results::Total& total : results_.file_totals()) {
+    for (const ImageProfile::Total& total : profile_.file_totals()) {
         entry.events.push_back(total.event);
         entry.profile.counts.push_back(total.count);
     }
     entry.parent_pid = parent_;
     entry.earlier = image_.earlier;
     entry.place = image_.place;
-    entry.part_files = results_.part_files();
-    if (!session_.settings.quiet) entry.summary = results_.summaries(feed_.sampling());
+    entry.part_files = profile_.part_files();
+    if (!session_.settings.quiet) entry.summary = profile_.summaries(feed_.sampling());
     session_.log->add(entry);
 }
 
@@ -481,8 +469,8 @@ void Collection::finish_profilers() {
             outcome_.failed = true;
         }
     }
-    if (feed_.sampling().wanted()) results_.scale(feed_.sampling());
-    for (const Results::Counts& other : others_) results_.add(other);
+    if (feed_.sampling().wanted()) profile_.scale(feed_.sampling());
+    for (const Counts& other : others_) profile_.add(other);
 }
 
 // How much of the program has been captured.

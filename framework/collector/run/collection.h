@@ -5,9 +5,9 @@
 #include "framework/collector/launch/child.h"
 #include "framework/collector/launch/lifeline.h"
 #include "framework/collector/profilers/feed.h"
+#include "framework/collector/run/image_profile.h"
 #include "framework/collector/run/image_recorder.h"
 #include "framework/collector/run/output_files.h"
-#include "framework/collector/run/results.h"
 #include "framework/collector/run/session.h"
 #include "framework/collector/trace/segment.h"
 
@@ -68,9 +68,9 @@ class Collection {
     }
     // In place of finish(): the profilers finish, and take_counts() is of the point only.
     Outcome finish_point();
-    Results::Counts take_counts() { return results_.take_counts(); }
+    Counts take_counts() { return profile_.take_counts(); }
     // Of other points, which finish() adds.
-    void add_before_writing(std::vector<Results::Counts> counts) { others_ = std::move(counts); }
+    void add_before_writing(std::vector<Counts> counts) { others_ = std::move(counts); }
 
   private:
     void check_files() const;
@@ -115,8 +115,8 @@ class Collection {
     const Lifeline& lifeline_;
     trace::Spec spec_{};
     std::uint64_t interval_ = 0;  // of trace_capture_intervals, in instructions; 0: none
-    Results results_;
-    std::vector<Results::Counts> others_;  // of other simulation points
+    ImageProfile profile_;
+    std::vector<Counts> others_;  // of other simulation points
     const int parent_;
     // What all profilers ask for.
     const std::unique_ptr<trace::ValueLists> value_lists_ = std::make_unique<trace::ValueLists>();

@@ -63,10 +63,10 @@ class PointReplay {
     const replay::ImageTrace& trace_;
     const Image& image_;
     const std::shared_ptr<const ProfileLog> profiles_;
-    std::uint64_t instructions_ = 0;       // of the program
-    std::vector<Point> points_;            // that are recorded as a whole
-    std::vector<Results::Counts> counts_;  // of points, except the last one
-    std::string problem_;                  // the first that there was
+    std::uint64_t instructions_ = 0;  // of the program
+    std::vector<Point> points_;       // that are recorded as a whole
+    std::vector<Counts> counts_;      // of points, except the last one
+    std::string problem_;             // the first that there was
     bool good_ = false;
 };
 

@@ -1,8 +1,8 @@
-#include "framework/collector/run/results.h"
+#include "framework/collector/run/image_profile.h"
 
-#include "framework/collector/results/generated_names.h"
-#include "framework/collector/results/object_groups.h"
+#include "framework/collector/results/groups.h"
 #include "framework/collector/results/profile.h"
+#include "framework/collector/results/shares.h"
 #include "framework/events/formula.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
@@ -19,7 +19,23 @@
 
 namespace assay::collector {
 
-void Results::add_profiler(const ProfilerHandle& profiler, bool captures_calls) {
+ImageProfile::ImageProfile(Session& session, const Image& image)
+    : session_(session), image_(image), counts_(session.columns.size()) {
+    counts_.contexts.divides = session.settings.contexts;
+    counts_.objects.divides = session.settings.objects;
+    counts_.threads.divides = session.settings.threads;
+}
+
+std::vector<bool> ImageProfile::columns_that(
+    const std::function<bool(std::size_t profiler, std::size_t event)>& is_one) const {
+    std::vector<bool> columns(session_.columns.size());
+    for (std::size_t i = 0; i < session_.profilers.size(); ++i)
+        for (std::size_t event = 0; event < session_.profilers[i]->events().size(); ++event)
+            columns[session_.columns.first(i) + event] = is_one(i, event);
+    return columns;
+}
+
+void ImageProfile::add_profiler(const ProfilerHandle& profiler, bool captures_calls) {
     captures_calls_.push_back(captures_calls);
     described_.push_back(profiler.descriptions().size());
     first_list_.push_back(static_cast<std::uint32_t>(list_names_.size()));
@@ -27,8 +43,8 @@ void Results::add_profiler(const ProfilerHandle& profiler, bool captures_calls) 
         list_names_.push_back(list.empty() ? profiler.name() : profiler.name() + "." + list);
 }
 
-void Results::take(std::size_t profiler, const vsample_t& sample, std::uint32_t mapping,
-                   const ContextTree& contexts) {
+void ImageProfile::take(std::size_t profiler, const vsample_t& sample, std::uint32_t mapping,
+                        const ContextTree& contexts) {
     Counts* counts = &counts_;
     // Each has been replayed by itself: what parts and contexts there are only that process knows.
     if (sample.context1 != 0 && has_points()) return;
@@ -38,8 +54,8 @@ void Results::take(std::size_t profiler, const vsample_t& sample, std::uint32_t 
     add(*counts, profiler, {sample.pc, mapping}, sample, contexts);
 }
 
-void Results::add(Counts& counts, std::size_t profiler, const SampleDatabase::Key& key,
-                  const vsample_t& sample, const ContextTree& contexts) const {
+void ImageProfile::add(Counts& counts, std::size_t profiler, const SampleDatabase::Key& key,
+                       const vsample_t& sample, const ContextTree& contexts) const {
     const std::size_t first = session_.columns.first(profiler);
     if (ProfilerHandle::is_value(sample)) {
         // It makes a row, even if nothing is counted there.
@@ -59,142 +75,89 @@ void Results::add(Counts& counts, std::size_t profiler, const SampleDatabase::Ke
     const ContextTree::Origin origin =
         known ? contexts.origin(static_cast<std::uint32_t>(sample.context0))
               : ContextTree::Origin{0};
-    const bool shared = origin.object == ReferencedObjects::kAsReferences;
-    if (session_.settings.objects && &counts == &counts_ && !shared) {
-        if (origin.object != ContextTree::kNone && is_of_data(session_.columns.event(column).unit))
-            counts.objects.add(origin.object, row, column, sample.weight);
-        add_told(counts.told_object, row, column, sample.weight);
-    }
+    const auto tell = [&](Breakdown& breakdown, bool is_known, std::uint32_t group) {
+        breakdown.tell(is_known ? group : Breakdown::kNoGroup, row, column, sample.weight);
+    };
+    if (counts.objects.divides && origin.object != ReferencedObjects::kAsReferences)
+        tell(counts.objects, is_of_data(session_.columns.event(column).unit), origin.object);
+    if (counts.threads.divides) tell(counts.threads, true, origin.thread);
     const bool all_have_contexts = session_.settings.contexts;
-    if (session_.settings.threads && &counts == &counts_) {
-        if (origin.thread != ContextTree::kNone)
-            counts.threads.add(origin.thread, row, column, sample.weight);
-        add_told(counts.told_thread, row, column, sample.weight);
-    }
-    if (!captures_calls_[profiler] && !all_have_contexts) return;
-    if (known && (origin.context != 0 || all_have_contexts))
-        counts.contexts.add(origin.context, row, column, sample.weight);
-    if (all_have_contexts && &counts == &counts_) add_told(counts.told, row, column, sample.weight);
+    if (captures_calls_[profiler] || all_have_contexts)
+        tell(counts.contexts, known && (origin.context != 0 || all_have_contexts), origin.context);
 }
 
-void Results::add_told(std::vector<std::uint64_t>& told, std::uint32_t row, std::size_t column,
-                       std::uint64_t weight) const {
-    const std::size_t end = (row + std::size_t{1}) * session_.columns.size();
-    if (told.size() < end) told.resize(end + end / 2);
-    told[end - session_.columns.size() + column] += weight;
-}
-
-std::uint64_t Results::untold(std::span<const std::uint64_t> told, std::uint32_t row,
-                              std::size_t column) const {
-    const std::size_t at = row * session_.columns.size() + column;
-    return counts_.samples.counts(row)[column] - (at < told.size() ? told[at] : 0);
-}
-
-// A profiler that captures calls knows what is in no context.
-std::vector<std::uint64_t> Results::untold_of_contexts() const {
-    const std::size_t columns = session_.columns.size();
-    std::vector<std::uint64_t> untold(counts_.samples.rows() * columns);
-    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
-        const std::size_t first = session_.columns.first(i);
-        const std::size_t events = session_.profilers[i]->events().size();
-        if (captures_calls_[i] || session_.profilers[i]->lost()) continue;
-        for (std::size_t column = first; column < first + events; ++column) {
-            // They count where they lead to.
-            if (session_.columns.event(column).unit == "calls") continue;
-            for (std::uint32_t row = 0; row < counts_.samples.rows(); ++row)
-                untold[row * columns + column] = this->untold(counts_.told, row, column);
-        }
-    }
-    return untold;
-}
-
-std::vector<std::uint32_t> Results::rows_of_instructions(const Origin& origin) const {
+std::vector<std::uint32_t> ImageProfile::rows_of_instructions(Feed& feed) const {
+    const CodeTables code = feed.reader().code();
     std::vector<std::uint32_t> rows;
-    rows.reserve(origin.code.instrs.size());
-    AddressMap::Finder mappings(origin.addresses);
-    for (const trace_instr_t& instr : origin.code.instrs)
+    rows.reserve(code.instrs.size());
+    AddressMap::Finder mappings(feed.reader().addresses());
+    for (const trace_instr_t& instr : code.instrs)
         rows.push_back(counts_.samples.find({instr.pc, mappings.find(instr.pc)}));
     return rows;
 }
 
-// Once, even if the file is written twice.
-void Results::share_counts(const Origin& origin, std::span<const std::uint32_t> alike) {
-    if (std::exchange(shared_, true)) return;
-    ContextShares shares(
-        {origin.code, origin.executions, origin.mispredictions, rows_of_instructions(origin)},
-        untold_of_contexts(), session_.columns.size(), alike);
-    origin.executions_by_context([&](std::span<const ContextExecutions> executions) {
-        shares.add(executions, counts_.contexts);
+void ImageProfile::divide_by_executions(Breakdown& breakdown, const std::vector<bool>& columns,
+                                        Feed& feed, const Executions& executions,
+                                        std::span<const std::uint32_t> alike) {
+    if (!executions) return;
+    ExecutionShares shares({feed.reader().code(), feed.executions(), feed.mispredictions(),
+                            rows_of_instructions(feed)},
+                           counts_.untold(breakdown, columns), columns.size(), alike);
+    executions([&](std::span<const ContextExecutions> executed) {
+        shares.add(executed, breakdown.counts);
     });
 }
 
-// Once, even if the file is written twice.
-void Results::share_among_objects(const Origin& origin) {
-    if (std::exchange(objects_shared_, true)) return;
-    const ObjectShares shares(origin.objects->counts(), origin.code, rows_of_instructions(origin));
-    const std::size_t columns = session_.columns.size();
-    for (std::size_t column = 0; column < columns; ++column) {
-        if (!is_of_data(session_.columns.event(column).unit)) continue;
-        const auto untold = [&](std::uint32_t row) {
-            return this->untold(counts_.told_object, row, column);
-        };
-        shares.add(column, untold, counts_.objects);
-    }
+void ImageProfile::divide_among_objects(Feed& feed) {
+    const std::vector<bool> columns = columns_that([&](std::size_t profiler, std::size_t event) {
+        return is_of_data(session_.columns.event(session_.columns.first(profiler) + event).unit);
+    });
+    const ReferenceShares shares(feed.objects()->counts(), feed.reader().code(),
+                                 rows_of_instructions(feed));
+    shares.add(counts_.untold(counts_.objects, columns), columns.size(), counts_.objects.counts);
 }
 
-// Once, even if the file is written twice.
-void Results::share_among_threads(const Origin& origin) {
-    if (std::exchange(threads_shared_, true)) return;
-    const std::size_t columns = session_.columns.size();
-    std::vector<std::uint64_t> left(counts_.samples.rows() * columns);
+void ImageProfile::divide_among_threads(Feed& feed) {
     std::vector<std::uint32_t> rows(counts_.samples.rows());
     std::iota(rows.begin(), rows.end(), 0);
-    for (const std::uint32_t row : rows)
-        for (std::size_t column = 0; column < columns; ++column)
-            left[row * columns + column] = untold(counts_.told_thread, row, column);
-    ContextShares shares(
-        {origin.code, origin.executions, origin.mispredictions, rows_of_instructions(origin)}, left,
-        columns, rows);
-    origin.executions_by_thread([&](std::span<const ContextExecutions> executions) {
-        shares.add(executions, counts_.threads);
+    divide_by_executions(counts_.threads, std::vector<bool>(session_.columns.size(), true), feed,
+                         feed.executions_by_thread(), rows);
+}
+
+// A profiler that captures calls knows what is in no context. Calls count where they lead to.
+void ImageProfile::divide_among_contexts(Feed& feed, std::span<const std::uint32_t> alike) {
+    const std::vector<bool> columns = columns_that([&](std::size_t profiler, std::size_t event) {
+        return !captures_calls_[profiler] && !session_.profilers[profiler]->lost() &&
+               session_.columns.event(session_.columns.first(profiler) + event).unit != "calls";
     });
+    divide_by_executions(counts_.contexts, columns, feed, feed.executions_by_context(), alike);
 }
 
 // By row: references to data, executions of instructions that have one counted once for each.
-std::vector<std::uint64_t> Results::references(const Origin& origin) const {
+std::vector<std::uint64_t> ImageProfile::references(Feed& feed) const {
     std::vector<std::uint64_t> references(counts_.samples.rows());
-    if (origin.executions.size() < origin.code.instrs.size()) return references;
-    const std::vector<std::uint32_t> rows = rows_of_instructions(origin);
-    for (const trace_site_t& site : origin.code.sites) {
+    const CodeTables code = feed.reader().code();
+    if (feed.executions().size() < code.instrs.size()) return references;
+    const std::vector<std::uint32_t> rows = rows_of_instructions(feed);
+    for (const trace_site_t& site : code.sites) {
         const bool is_data = site.kind == TRACE_SITE_READ || site.kind == TRACE_SITE_WRITE ||
                              site.kind == TRACE_SITE_MODIFY;
         if (is_data && rows[site.instr] != SampleDatabase::kNoRow)
-            references[rows[site.instr]] += origin.executions[site.instr];
+            references[rows[site.instr]] += feed.executions()[site.instr];
     }
     return references;
 }
 
-void Results::scale(const Sampling& sampling) {
-    scale(counts_, sampling);
-    for (auto& [part, counts] : parts_) scale(counts, sampling);
-}
-
-void Results::scale(Counts& counts, const Sampling& sampling) const {
-    std::vector<bool> unscaled(session_.columns.size());
-    for (std::size_t i = 0; i < session_.profilers.size(); ++i)
-        for (std::size_t event = 0; event < session_.profilers[i]->events().size(); ++event)
-            unscaled[session_.columns.first(i) + event] = session_.profilers[i]->is_unscaled(event);
-    std::uint64_t left = 0;
-    counts.samples.change_rows(
-        [&](std::span<std::uint64_t> row) { sampling.scale_row(row, unscaled, left); });
-    counts.contexts.change_counts([&](std::size_t column, std::uint64_t count) {
-        return unscaled[column] ? count : sampling.scaled_part(count);
+void ImageProfile::scale(const Sampling& sampling) {
+    const std::vector<bool> unscaled = columns_that([&](std::size_t profiler, std::size_t event) {
+        return session_.profilers[profiler]->is_unscaled(event);
     });
-    counts.hotlists.scale(sampling.factor());
+    counts_.scale(sampling, unscaled);
+    for (auto& [part, counts] : parts_) counts.scale(sampling, unscaled);
 }
 
 // Of the columns, for people.
-std::string Results::errors(const Sampling& sampling) const {
+std::string ImageProfile::errors(const Sampling& sampling) const {
     std::string text;
     for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
         const ProfilerHandle& profiler = *session_.profilers[i];
@@ -218,23 +181,24 @@ std::string Results::errors(const Sampling& sampling) const {
 }
 
 // How threads took turns, where there were several or the user has asked for it.
-std::string Results::schedule_of(const Origin& origin) const {
+std::string ImageProfile::schedule(std::uint32_t threads) const {
     const std::uint32_t slice = session_.settings.slice;
     if (slice != 0) return fmt::format("fair, one thread at a time for {} instructions", slice);
-    if (origin.threads == 1) return "";
+    if (threads == 1) return "";
     return fmt::format(
         "parallel, {} threads; figures of caches that they share are estimates, and other ones in "
         "another run (see --schedule)",
-        origin.threads);
+        threads);
 }
 
 // Of one instruction: its target is told by its last bytes (SDM volume 2, JMP and Jcc).
-void Results::add_jumps(Profile& profile, const Origin& origin) {
+void ImageProfile::add_jumps(Profile& profile, Feed& feed) {
     constexpr std::uint16_t kShort = TRACE_OPCODE(0, 0xeb), kNear = TRACE_OPCODE(0, 0xe9);
-    for (std::size_t i = 0; i < origin.executions.size(); ++i) {
-        const trace_instr_t& instr = origin.code.instrs[i];
+    const std::span<const std::uint64_t> executions = feed.executions();
+    for (std::size_t i = 0; i < executions.size(); ++i) {
+        const trace_instr_t& instr = feed.reader().code().instrs[i];
         const bool conditional = instr.flags & TRACE_INSTR_CONDITIONAL;
-        if (origin.executions[i] == 0) continue;
+        if (executions[i] == 0) continue;
         constexpr unsigned kNoJump = TRACE_INSTR_CALL | TRACE_INSTR_RETURN;
         if (instr.flags & TRACE_INSTR_INDIRECT && !(instr.flags & kNoJump))
             profile.jumps.push_back({instr.pc, 0});
@@ -251,43 +215,37 @@ void Results::add_jumps(Profile& profile, const Origin& origin) {
 }
 
 // Without columns.
-Profile Results::profile_of(const Counts& counts, const Origin& origin) const {
+Profile ImageProfile::profile_of(const Counts& counts, Feed& feed,
+                                 const std::string& incomplete) const {
     Profile profile{.header = {},
                     .columns = {},
-                    .samples = &counts.samples,
-                    .hotlists = &counts.hotlists,
+                    .counts = &counts,
                     .list_names = std::vector<std::string>(list_names_.size()),
-                    .context_counts = &counts.contexts,
-                    .share_counts = {},
-                    .contexts = origin.contexts,
-                    .jumps = {},
-                    .object_counts = &counts.objects,
-                    .objects = origin.objects ? &origin.objects->memory() : nullptr,
-                    .thread_counts = &counts.threads,
-                    .thread_names = session_.settings.threads ? origin.thread_names : nullptr,
-                    .addresses = &origin.addresses,
+                    .contexts = feed.contexts().table(),
+                    .objects = feed.objects() ? &feed.objects()->memory() : nullptr,
+                    .thread_names = &feed.reader().thread_names(),
+                    .addresses = &feed.reader().addresses(),
                     .symbolizer = &session_.symbolizer,
                     .generated = &generated_,
                     .dump_instructions = session_.settings.dump_instructions,
                     .types = session_.settings.types,
-                    .debug_cache = session_.debug_cache,
-                    .references = {}};
+                    .debug_cache = session_.debug_cache};
     profile.header.command = image_.command;
     profile.header.pid = static_cast<std::uint32_t>(image_.pid);
-    profile.header.incomplete = origin.incomplete;
+    profile.header.incomplete = incomplete;
     if (!image_.rank.empty()) profile.header.descriptions.emplace_back("Rank", image_.rank);
-    const std::string schedule = schedule_of(origin);
+    const std::string schedule = this->schedule(feed.reader().threads());
     if (!schedule.empty()) profile.header.descriptions.emplace_back("Schedule", schedule);
-    if (origin.sampling.wanted()) {
-        profile.header.descriptions.emplace_back("Sampled", origin.sampling.description());
+    const Sampling& sampling = feed.sampling();
+    if (sampling.wanted()) {
+        profile.header.descriptions.emplace_back("Sampled", sampling.description());
         if (!has_points())
-            profile.header.descriptions.emplace_back("Error, 95 % confidence",
-                                                     errors(origin.sampling));
+            profile.header.descriptions.emplace_back("Error, 95 % confidence", errors(sampling));
     }
     return profile;
 }
 
-void Results::add_columns(Profile& profile, std::size_t profiler) const {
+void ImageProfile::add_columns(Profile& profile, std::size_t profiler) const {
     const ProfilerHandle& of = *session_.profilers[profiler];
     std::copy_n(list_names_.begin() + first_list_[profiler], of.value_lists().size(),
                 profile.list_names.begin() + first_list_[profiler]);
@@ -308,7 +266,7 @@ void Results::add_columns(Profile& profile, std::size_t profiler) const {
            has_points() ? all.first(std::min(described_[profiler], all.size())) : all);
 }
 
-void Results::add_series(Profile& profile) const {
+void ImageProfile::add_series(Profile& profile) const {
     if (has_points()) return;  // likewise
     std::vector<events::Series>& kept = profile.header.series;
     std::size_t given = 0;
@@ -325,38 +283,45 @@ void Results::add_series(Profile& profile) const {
                                 given - kept.size(), events::kMostSeries));
 }
 
-void Results::write(const Origin& origin) {
-    generated_ = read_generated_names(image_.pid, origin.addresses, session_.begin_of_run);
-    if (origin.objects != nullptr) {
-        share_among_objects(origin);
-        origin.objects->memory().read_debug_information();
-        origin.objects->memory().end();
+// From what has been counted to the file: what no profiler has told a group of is divided among
+// objects, threads and contexts, and the writer finds sources, and writes. Which contexts are alike
+// depends on the sources.
+void ImageProfile::write(Feed& feed, const std::string& incomplete, bool replaced) {
+    std::vector<std::string> mapped_files;
+    for (const Mapping& mapping : feed.reader().addresses().mappings())
+        mapped_files.push_back(*mapping.path);
+    generated_ =
+        symbols::GeneratedCode::of_process(image_.pid, mapped_files, session_.begin_of_run);
+    if (feed.objects()) {
+        divide_among_objects(feed);
+        feed.objects()->memory().read_debug_information();
+        feed.objects()->memory().end();
     }
-    if (origin.executions_by_thread) share_among_threads(origin);
-    Profile profile = profile_of(counts_, origin);
-    if (profile.types) profile.references = references(origin);
+    if (counts_.threads.divides) divide_among_threads(feed);
+
+    Profile profile = profile_of(counts_, feed, incomplete);
+    profile.all_have_contexts = session_.settings.contexts;
+    if (profile.types) profile.references = references(feed);
     for (std::size_t i = 0; i < session_.profilers.size(); ++i)
         if (!session_.profilers[i]->lost()) add_columns(profile, i);
     add_series(profile);
-    if (!counts_.contexts.empty() || session_.settings.contexts) add_jumps(profile, origin);
-    if (session_.settings.contexts && origin.executions_by_context)
-        profile.share_counts = [this, &origin](std::span<const std::uint32_t> alike) {
-            share_counts(origin, alike);
-        };
+    if (!counts_.contexts.counts.empty() || profile.all_have_contexts) add_jumps(profile, feed);
     if (profile.columns.empty()) return;  // profilers without events have their own output
+
+    ProfileWriter writer(profile);
+    if (profile.all_have_contexts) divide_among_contexts(feed, writer.alike());
     const std::string& out = session_.settings.out;
-    const std::string file =
-        origin.replaced ? file_of_image(out, image_) : file_of_process(out, image_);
+    const std::string file = replaced ? file_of_image(out, image_) : file_of_process(out, image_);
     try {
-        write_profile(file, profile);
+        writer.write(file);
         file_ = file;
     } catch (const Error& e) {
-        throw Error(fmt::format("{}; {}", e.what(), fall_back(file, profile)));
+        throw Error(fmt::format("{}; {}", e.what(), fall_back(file, writer)));
     }
-    write_parts(file, origin);
+    write_parts(file, feed, incomplete);
 }
 
-void Results::write_parts(const std::string& file, const Origin& origin) {
+void ImageProfile::write_parts(const std::string& file, Feed& feed, const std::string& incomplete) {
     std::set<std::string> files{file};  // a device is not written once more
     for (const auto& [part, counts] : parts_) {
         const ProfilerHandle& profiler = *session_.profilers[part.first];
@@ -367,23 +332,23 @@ void Results::write_parts(const std::string& file, const Origin& origin) {
         // Names that differ in what a file's name has not.
         for (int i = 2; !files.insert(own).second; ++i)
             own = file_of_part(file, fmt::format("{}-{}", name, i));
-        Profile profile = profile_of(counts, origin);
+        Profile profile = profile_of(counts, feed, incomplete);
         add_columns(profile, part.first);
         profile.header.descriptions.emplace_back("part", name);
-        write_profile(own, profile);
+        ProfileWriter(profile).write(own);
         ++part_files_;
     }
 }
 
 // Saves the profile from a full disk.
-std::string Results::fall_back(const std::string& wanted, const Profile& profile) const {
+std::string ImageProfile::fall_back(const std::string& wanted, ProfileWriter& writer) const {
     const char* given = std::getenv("TMPDIR");
     const std::filesystem::path folder = given && *given ? given : "/tmp";
     const std::string path =
         folder / fmt::format("assay.out.{}", static_cast<unsigned>(image_.pid));
     if (std::filesystem::path(wanted).parent_path() == folder) return "the profile is lost";
     try {
-        write_profile(path, profile);
+        writer.write(path);
         return "the profile is in " + path;
     } catch (const Error& e) {
         return fmt::format("the profile is lost: {}", e.what());
@@ -391,7 +356,7 @@ std::string Results::fall_back(const std::string& wanted, const Profile& profile
 }
 
 // As Cachegrind's readers know it: each line behind the process id.
-std::string Results::summaries(const Sampling& sampling) const {
+std::string ImageProfile::summaries(const Sampling& sampling) const {
     std::string summaries;
     if (sampling.is_point())
         return printable_lines(
@@ -412,7 +377,7 @@ std::string Results::summaries(const Sampling& sampling) const {
     return printable_lines(summaries);
 }
 
-std::vector<Results::Total> Results::file_totals() const {
+std::vector<ImageProfile::Total> ImageProfile::file_totals() const {
     std::vector<Total> found;
     for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
         const ProfilerHandle& profiler = *session_.profilers[i];
@@ -426,13 +391,30 @@ std::vector<Results::Total> Results::file_totals() const {
     return found;
 }
 
-std::vector<std::uint64_t> Results::totals(std::size_t profiler) const {
+std::vector<std::uint64_t> ImageProfile::totals(std::size_t profiler) const {
     std::vector<std::uint64_t> sums(session_.profilers[profiler]->events().size());
     for (std::size_t row = 0; row < counts_.samples.rows(); ++row) {
         const auto counts = counts_.samples.counts(row).subspan(session_.columns.first(profiler));
         for (std::size_t event = 0; event < sums.size(); ++event) sums[event] += counts[event];
     }
     return sums;
+}
+
+// The profilers themselves have seen one point only.
+std::string ImageProfile::totals_of_points() const {
+    std::string text = fmt::format("=={}==\n", image_.pid);
+    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
+        const ProfilerHandle& profiler = *session_.profilers[i];
+        if (profiler.lost()) continue;
+        const std::vector<std::uint64_t> sums = totals(i);
+        for (std::size_t event = 0; event < sums.size(); ++event) {
+            if (profiler.leaves_out(event)) continue;
+            const events::Event& column = session_.columns.event(session_.columns.first(i) + event);
+            text += fmt::format("=={}== {:<10}{:>20}  {}\n", image_.pid, column.name,
+                                with_thousands(sums[event]), column.description);
+        }
+    }
+    return text;
 }
 
 }  // namespace assay::collector

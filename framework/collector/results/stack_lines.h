@@ -6,11 +6,9 @@
 // to, as by a tail call.
 #pragma once
 
-#include "framework/collector/results/profile.h"
+#include "framework/collector/results/counted_code.h"
 
-#include <functional>
 #include <map>
-#include <set>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -19,33 +17,15 @@
 
 namespace assay::collector {
 
-// A place in an object of the header.
-struct ObjectPlace {
-    std::uint32_t object;
-    std::uint64_t address;  // link-time
-    bool operator==(const ObjectPlace&) const = default;
-    bool operator<(const ObjectPlace& other) const {
-        return std::tie(object, address) < std::tie(other.object, other.address);
-    }
-};
-
-// Innermost first, as a symbolizer's, and never empty.
-using FramesOf = std::function<std::span<const symbols::Frame>(const ObjectPlace&)>;
-
 class StackLines {
   public:
-    // The contexts that have counts, or lead to some that have. `find` is called for the places
-    // that the lines name; `instructions` are those of the rows of the sample database.
-    StackLines(const Profile& profile, const std::function<ObjectPlace(std::uint64_t)>& find,
-               std::span<const ObjectPlace> instructions,
-               std::span<const std::uint32_t> others = {});
+    // The contexts that have counts, or lead to some that have. `others` are there, too. What is
+    // given must live longer.
+    StackLines(const Profile& profile, CountedCode& code, std::span<const std::uint32_t> others);
 
-    // What resolve() asks for.
+    // What resolve() needs the sources of.
     std::vector<ObjectPlace> places() const;
-    // Pairs of functions, of which the first one has jumped to the second one, in whichever
-    // context. An indirect jump leads to "".
-    using Jumps = std::set<std::pair<std::string_view, std::string_view>>;
-    void resolve(const FramesOf& frames_of, const Jumps& jumps);
+    void resolve(CountedCode& code);
     void write(events::Writer& writer) const;
     // From resolve() on, before write(): the number of the line of a context's function. 0 outside
     // of all calls. One of those that have counts, or that were `others`.
@@ -94,7 +74,8 @@ class StackLines {
     }
     // `frames` are those of the context's counts.
     void follow_jumps(const Context& context, std::string_view called,
-                      std::span<const std::span<const symbols::Frame>> frames, const Jumps& jumps);
+                      std::span<const std::span<const symbols::Frame>> frames,
+                      const CountedCode::Jumps& jumps);
     void enter(const Context& context, std::span<const symbols::Frame> call,
                std::span<const symbols::Frame> function);
     std::uint32_t add_line(const Line& line);
@@ -108,8 +89,6 @@ class StackLines {
     static constexpr std::size_t kNoEvent = SIZE_MAX;
 
     const Profile& profile_;
-    // What is executed outside of all calls has contexts, too: where threads begin.
-    const bool has_roots_;
     std::size_t root_counts_ = 0;      // so many of counted_ are outside of all calls
     std::vector<std::size_t> events_;  // of the file, by column of the database
     std::vector<Counted> counted_;     // by context and place

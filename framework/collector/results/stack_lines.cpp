@@ -1,4 +1,4 @@
-#include "framework/collector/results/profile_stacks.h"
+#include "framework/collector/results/stack_lines.h"
 
 #include <algorithm>
 #include <utility>
@@ -64,35 +64,33 @@ std::vector<std::size_t> immediate_dominators(
 
 }  // namespace
 
-StackLines::StackLines(const Profile& profile,
-                       const std::function<ObjectPlace(std::uint64_t)>& find,
-                       std::span<const ObjectPlace> instructions,
+StackLines::StackLines(const Profile& profile, CountedCode& code,
                        std::span<const std::uint32_t> others)
-    : profile_(profile),
-      has_roots_(profile.share_counts != nullptr),
-      events_(profile.samples->columns(), kNoEvent) {
+    : profile_(profile), events_(profile.counts->samples.columns(), kNoEvent) {
+    const std::vector<ObjectPlace> instructions = code.places_of_rows();
     for (std::size_t i = 0; i < profile.columns.size(); ++i) events_[profile.columns[i]] = i;
     const std::span<const trace_context_t> contexts = profile.contexts;
     std::vector<bool> shown(contexts.size());
-    const std::vector<ContextCounts::Row> rows = profile.context_counts->sorted_rows();
-    for (const ContextCounts::Row& row : rows)
-        if (has_counts(row.number)) shown[row.context] = true;
+    const std::vector<GroupCounts::Row> rows = profile.counts->contexts.counts.sorted_rows();
+    for (const GroupCounts::Row& row : rows)
+        if (has_counts(row.number)) shown[row.group] = true;
     for (const std::uint32_t context : others) shown[context] = true;
     for (std::size_t i = contexts.size(); i-- > 1;)
         if (shown[i]) shown[contexts[i].parent] = true;
     auto row = rows.begin();
-    for (; row != rows.end() && row->context == 0; ++row)
-        if (has_roots_ && has_counts(row->number) && row->instruction != ContextCounts::kAnyRow)
+    for (; row != rows.end() && row->group == 0; ++row)
+        if (profile_.all_have_contexts && has_counts(row->number) &&
+            row->instruction != GroupCounts::kAnyRow)
             counted_.push_back({instructions[row->instruction], row->number, false});
     root_counts_ = counted_.size();
     for (std::uint32_t i = 1; i < contexts.size(); ++i) {
         if (!shown[i]) continue;
-        const Context context = {i, find(contexts[i].call), find(contexts[i].function),
-                                 counted_.size(), 0};
+        const Context context = {i, code.place_of(contexts[i].call),
+                                 code.place_of(contexts[i].function), counted_.size(), 0};
         contexts_.push_back(context);
-        for (; row != rows.end() && row->context <= i; ++row) {
-            if (row->context != i || !has_counts(row->number)) continue;
-            const bool whole = row->instruction == ContextCounts::kAnyRow;
+        for (; row != rows.end() && row->group <= i; ++row) {
+            if (row->group != i || !has_counts(row->number)) continue;
+            const bool whole = row->instruction == GroupCounts::kAnyRow;
             counted_.push_back(
                 {whole ? context.function : instructions[row->instruction], row->number, whole});
         }
@@ -105,7 +103,7 @@ StackLines::StackLines(const Profile& profile,
 
 bool StackLines::has_counts(std::uint32_t row, bool calls) const {
     bool found = false;
-    profile_.context_counts->each_count(row, [&](std::size_t column, std::uint64_t count) {
+    profile_.counts->contexts.counts.each_count(row, [&](std::size_t column, std::uint64_t count) {
         const std::size_t event = events_[column];
         found |= event != kNoEvent && counts_calls(event) == calls && count != 0;
     });
@@ -124,17 +122,18 @@ std::vector<ObjectPlace> StackLines::places() const {
     return places;
 }
 
-void StackLines::resolve(const FramesOf& frames_of, const Jumps& jumps) {
+void StackLines::resolve(CountedCode& code) {
+    const CountedCode::Jumps jumps = code.jumps_between_functions();
     entries_.resize(profile_.contexts.size());
     for (std::size_t i = 0; i < root_counts_; ++i)
-        add_counts(innermost(0, frames_of(counted_[i].place)), counted_[i].row, false);
+        add_counts(innermost(0, code.frames_of(counted_[i].place)), counted_[i].row, false);
     std::vector<std::span<const symbols::Frame>> frames;  // by counts of a context
     for (const Context& context : contexts_) {
-        const std::span<const symbols::Frame> function = frames_of(context.function);
-        enter(context, frames_of(context.call), function);
+        const std::span<const symbols::Frame> function = code.frames_of(context.function);
+        enter(context, code.frames_of(context.call), function);
         frames.clear();
         for (std::size_t i = context.first_counts; i < context.end_counts; ++i)
-            frames.push_back(counted_[i].whole ? function : frames_of(counted_[i].place));
+            frames.push_back(counted_[i].whole ? function : code.frames_of(counted_[i].place));
         follow_jumps(context, function.back().function, frames, jumps);
         for (std::size_t i = context.first_counts; i < context.end_counts; ++i) {
             const Counted& counted = counted_[i];
@@ -155,7 +154,7 @@ void StackLines::resolve(const FramesOf& frames_of, const Jumps& jumps) {
 // A stub is not in the way of what it leads to.
 void StackLines::follow_jumps(const Context& context, std::string_view called,
                               std::span<const std::span<const symbols::Frame>> frames,
-                              const Jumps& jumps) {
+                              const CountedCode::Jumps& jumps) {
     const std::string_view entered = entries_[context.number].line.function;
     std::string_view last;
     std::set<std::string_view> parts, others;  // of the function entered, and functions jumped to
@@ -221,7 +220,7 @@ std::uint32_t StackLines::add_line(const Line& line) {
 // Calls are counts of the context that they enter, wherever they come from.
 void StackLines::add_counts(std::uint32_t line, std::uint32_t row, bool calls) {
     const std::size_t columns = profile_.columns.size();
-    profile_.context_counts->each_count(row, [&](std::size_t column, std::uint64_t count) {
+    profile_.counts->contexts.counts.each_count(row, [&](std::size_t column, std::uint64_t count) {
         const std::size_t event = events_[column];
         if (event != kNoEvent && counts_calls(event) == calls)
             counts_[(line - 1) * columns + event] += count;
@@ -258,7 +257,7 @@ std::uint32_t StackLines::line_of(std::uint32_t context, std::string_view functi
 }
 
 std::uint32_t StackLines::innermost(std::uint32_t context, std::span<const symbols::Frame> frames) {
-    if (context == 0 && !has_roots_) return 0;
+    if (context == 0 && !profile_.all_have_contexts) return 0;
     std::uint32_t line = line_of(context, frames.back().function);
     for (std::size_t i = frames.size() - 1; i-- > 0;)
         line = inlined(line, frames[i + 1].line, frames[i].function);

@@ -1,12 +1,12 @@
-#include "framework/collector/results/context_shares.h"
+#include "framework/collector/results/shares.h"
 
 #include <algorithm>
 #include <tuple>
 
 namespace assay::collector {
 
-ContextShares::ContextShares(Instructions instructions, std::span<const std::uint64_t> counts,
-                             std::size_t columns, std::span<const std::uint32_t> alike)
+ExecutionShares::ExecutionShares(Instructions instructions, std::span<const std::uint64_t> counts,
+                                 std::size_t columns, std::span<const std::uint32_t> alike)
     : instructions_(std::move(instructions)),
       columns_(columns),
       shares_of_(instructions_.code.blocks.size(), Range{UINT32_MAX, UINT32_MAX}),
@@ -19,8 +19,8 @@ ContextShares::ContextShares(Instructions instructions, std::span<const std::uin
 }
 
 // An instruction can be in several blocks: all have the same shares.
-void ContextShares::find_shares(std::span<const std::uint64_t> counts, std::size_t columns,
-                                std::span<const std::uint32_t> alike) {
+void ExecutionShares::find_shares(std::span<const std::uint64_t> counts, std::size_t columns,
+                                  std::span<const std::uint32_t> alike) {
     std::vector<std::uint64_t> executions(alike.size()), mispredictions(alike.size());
     std::vector<bool> varies(alike.size());
     const CodeTables& code = instructions_.code;
@@ -54,7 +54,7 @@ void ContextShares::find_shares(std::span<const std::uint64_t> counts, std::size
     first_share_.push_back(static_cast<std::uint32_t>(shares_.size()));
 }
 
-void ContextShares::add(std::span<const ContextExecutions> all, ContextCounts& to) {
+void ExecutionShares::add(std::span<const ContextExecutions> all, GroupCounts& to) {
     for (const ContextExecutions& each : all) {
         if (each.context != context_) flush(to);
         context_ = each.context;
@@ -74,13 +74,13 @@ void ContextShares::add(std::span<const ContextExecutions> all, ContextCounts& t
     flush(to);
 }
 
-std::uint64_t ContextShares::take(std::uint64_t wanted, std::uint64_t& left) {
+std::uint64_t ExecutionShares::take(std::uint64_t wanted, std::uint64_t& left) {
     const std::uint64_t taken = std::min(wanted, left);
     left -= taken;
     return taken;
 }
 
-std::span<const ContextShares::Share> ContextShares::shares_of_block(std::uint32_t block) {
+std::span<const ExecutionShares::Share> ExecutionShares::shares_of_block(std::uint32_t block) {
     auto& [begin, end] = shares_of_[block];
     if (begin == UINT32_MAX) {
         const trace_block_t& whole = instructions_.code.blocks[block];
@@ -103,19 +103,19 @@ std::span<const ContextShares::Share> ContextShares::shares_of_block(std::uint32
     return std::span(block_shares_).subspan(begin, end - begin);
 }
 
-void ContextShares::append_all(std::uint32_t first_instr, std::uint32_t count,
-                               std::vector<Share>& shares) {
+void ExecutionShares::append_all(std::uint32_t first_instr, std::uint32_t count,
+                                 std::vector<Share>& shares) {
     for (std::uint32_t i = 0; i < count; ++i) append(first_instr + i, i == count - 1, shares);
 }
 
-void ContextShares::append(std::uint32_t instr, bool last, std::vector<Share>& shares) const {
+void ExecutionShares::append(std::uint32_t instr, bool last, std::vector<Share>& shares) const {
     const std::uint32_t row = instructions_.rows[instr];
     if (row == SampleDatabase::kNoRow) return;
     for (std::uint32_t i = first_share_[row]; i < first_share_[row + 1]; ++i)
         if (last || !shares_[i].mispredicted) shares.push_back(shares_[i]);
 }
 
-void ContextShares::add_shares(std::span<const Share> shares, const ContextExecutions& executed) {
+void ExecutionShares::add_shares(std::span<const Share> shares, const ContextExecutions& executed) {
     for (const Share& share : shares) {
         std::uint32_t& place = place_in_touched_[share.row];
         if (place >= touched_.size() || touched_[place] != share.row) {
@@ -128,13 +128,48 @@ void ContextShares::add_shares(std::span<const Share> shares, const ContextExecu
     }
 }
 
-void ContextShares::flush(ContextCounts& to) {
+void ExecutionShares::flush(GroupCounts& to) {
     for (std::size_t i = 0; i < touched_.size(); ++i) {
         for (std::size_t column = 0; column < columns_; ++column)
             to.add(context_, touched_[i], column, sums_[i * columns_ + column]);
     }
     touched_.clear();
     sums_.clear();
+}
+
+ReferenceShares::ReferenceShares(std::span<const ReferencedObjects::Count> references,
+                                 const CodeTables& code, std::span<const std::uint32_t> rows) {
+    for (const ReferencedObjects::Count& count : references) {
+        const trace_site_t& site = code.sites[count.site];
+        const std::uint32_t row = rows[site.instr];
+        if (row == SampleDatabase::kNoRow) continue;
+        for (References* to : {&of_rows_[row], &of_objects_[{row, count.object}]})
+            (site.kind == TRACE_SITE_READ    ? to->reads
+             : site.kind == TRACE_SITE_WRITE ? to->writes
+                                             : to->modifications) += count.references;
+    }
+}
+
+std::optional<ReferenceShares::Share> ReferenceShares::find(std::uint32_t row,
+                                                            std::uint64_t count) const {
+    if (count == 0) return std::nullopt;
+    const std::array<std::uint64_t, 5> all = of_rows_.at(row).sums();
+    for (const std::uint64_t times : {1U, 2U}) {
+        const auto found = std::find_if(all.begin(), all.end(),
+                                        [&](std::uint64_t sum) { return sum * times == count; });
+        if (found != all.end()) return Share{static_cast<std::size_t>(found - all.begin()), times};
+    }
+    return std::nullopt;
+}
+
+void ReferenceShares::add(std::span<const std::uint64_t> counts, std::size_t columns,
+                          GroupCounts& to) const {
+    for (std::size_t column = 0; column < columns; ++column)
+        for (const auto& [place, references] : of_objects_) {
+            const auto [row, object] = place;
+            if (const auto share = find(row, counts[row * columns + column]))
+                to.add(object, row, column, references.sums()[share->which] * share->times);
+        }
 }
 
 }  // namespace assay::collector

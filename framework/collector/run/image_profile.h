@@ -1,0 +1,102 @@
+// The profile of one process image: what its profilers have counted, and the files and summaries
+// that it goes to.
+#pragma once
+
+#include "framework/collector/profilers/feed.h"
+#include "framework/collector/results/counts.h"
+#include "framework/collector/run/output_files.h"
+#include "framework/collector/run/session.h"
+#include "framework/collector/trace/context_tree.h"
+#include "framework/symbols/generated_code.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay::collector {
+
+struct Profile;
+class ProfileWriter;
+
+class ImageProfile {
+  public:
+    // Both must live longer.
+    ImageProfile(Session& session, const Image& image);
+    ImageProfile(const ImageProfile&) = delete;
+    ImageProfile& operator=(const ImageProfile&) = delete;
+
+    // For each profiler, in the session's order, before its first sample.
+    void add_profiler(const ProfilerHandle& profiler, bool captures_calls);
+    // Takes a profiler's sample of an instruction in that mapping. `contexts`: of which its calling
+    // context is one.
+    void take(std::size_t profiler, const vsample_t& sample, std::uint32_t mapping,
+              const ContextTree& contexts);
+    // Makes what was counted in bursts estimates of the whole run.
+    void scale(const Sampling& sampling);
+    // With simulation points: what has been counted of one, and adds that of another, of a session
+    // with the same profilers. Without contexts, objects and threads.
+    Counts take_counts() { return std::move(counts_); }
+    void add(const Counts& other) { counts_.add(other); }
+
+    // Writes the events file, and one for each part of the profile. `feed`: has ended.
+    // `incomplete`: why the profile is; "" if it is not. `replaced`: another image of the process
+    // follows. Throws Error.
+    void write(Feed& feed, const std::string& incomplete, bool replaced);
+    // The profilers' summaries, as they are printed.
+    std::string summaries(const Sampling& sampling) const;
+    // The name of the file that has been written; "" if none.
+    const std::string& file() const { return file_; }
+    std::size_t part_files() const { return part_files_; }
+    // Of the file: the names and totals of its events.
+    struct Total {
+        std::string event;
+        std::uint64_t count;
+    };
+    std::vector<Total> file_totals() const;
+
+  private:
+    using Executions = std::function<void(const Feed::TakeExecutions& take)>;
+
+    std::vector<bool> columns_that(
+        const std::function<bool(std::size_t profiler, std::size_t event)>& is_one) const;
+    void add(Counts& counts, std::size_t profiler, const SampleDatabase::Key& key,
+             const vsample_t& sample, const ContextTree& contexts) const;
+    std::vector<std::uint32_t> rows_of_instructions(Feed& feed) const;
+    void divide_by_executions(Breakdown& breakdown, const std::vector<bool>& columns, Feed& feed,
+                              const Executions& executions, std::span<const std::uint32_t> alike);
+    void divide_among_objects(Feed& feed);
+    void divide_among_threads(Feed& feed);
+    void divide_among_contexts(Feed& feed, std::span<const std::uint32_t> alike);
+    std::vector<std::uint64_t> references(Feed& feed) const;
+    static void add_jumps(Profile& profile, Feed& feed);
+    std::string errors(const Sampling& sampling) const;
+    std::string schedule(std::uint32_t threads) const;
+    Profile profile_of(const Counts& counts, Feed& feed, const std::string& incomplete) const;
+    void add_columns(Profile& profile, std::size_t profiler) const;
+    void add_series(Profile& profile) const;
+    void write_parts(const std::string& file, Feed& feed, const std::string& incomplete);
+    std::string fall_back(const std::string& wanted, ProfileWriter& writer) const;
+    std::vector<std::uint64_t> totals(std::size_t profiler) const;
+    bool has_points() const { return session_.settings.regions.points != 0; }
+    std::string totals_of_points() const;
+
+    Session& session_;
+    const Image& image_;
+    Counts counts_;
+    // Those of parts of the profile, by profiler and number of the part.
+    std::map<std::pair<std::size_t, std::uint64_t>, Counts> parts_;
+    std::vector<std::uint32_t> first_list_;  // by profiler: the number of its first
+    std::vector<std::string> list_names_;    // by number
+    std::vector<bool> captures_calls_;       // by profiler
+    std::vector<std::size_t> described_;     // likewise: descriptions at its start
+    symbols::GeneratedCode generated_;
+    std::string file_;  // that has been written; "" if none
+    std::size_t part_files_ = 0;
+};
+
+}  // namespace assay::collector
