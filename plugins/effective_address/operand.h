@@ -2,8 +2,6 @@
 #pragma once
 
 #include "plugins/effective_address/footprint.h"
-#include "plugins/effective_address/frequent_items.h"
-#include "plugins/effective_address/reference_run.h"
 #include "plugins/effective_address/sharing.h"
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "plugins/effective_address/sharing.h"
 
-#include "plugins/effective_address/frequent_items.h"
+#include "plugins/effective_address/footprint.h"
 
 #include <sys/mman.h>
 #include <algorithm>

@@ -11,7 +11,6 @@
 #pragma once
 
 #include "plugins/effective_address/footprint.h"
-#include "plugins/effective_address/reference_run.h"
 
 #include <array>
 #include <functional>
@@ -21,8 +20,24 @@
 
 namespace effective_address {
 
-// The references of one operand in one thread to one line. Two of these fit into a cache line,
-// because the table is larger than any cache.
+// The stride of the first reference of all, which has no predecessor.
+inline constexpr std::int64_t kNoStride = INT64_MIN;
+
+// References of one operand in one thread, each as far from the one before as that was from its own
+// predecessor. A reference that breaks the rhythm begins a run of its own.
+struct ReferenceRun {
+    std::uint64_t end;    // address of the last reference
+    std::int64_t stride;  // from each reference to the next, and of the first from the one before
+    std::uint64_t count;  // of references
+
+    // 0 is the last one.
+    std::uint64_t address(std::uint64_t backwards) const {
+        return end - backwards * static_cast<std::uint64_t>(stride);
+    }
+};
+
+// References of one operand in one thread to one line. Two of them are a cache line: the table of
+// them is larger than any cache.
 struct alignas(32) Touch {
     std::uint64_t line;
     std::uint64_t bytes;  // one bit for each byte of the line

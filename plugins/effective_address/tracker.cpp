@@ -1,6 +1,6 @@
 #include "plugins/effective_address/tracker.h"
 
-#include "plugins/effective_address/frequent_items.h"
+#include "plugins/effective_address/footprint.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,9 +1,9 @@
 // Collects the statistics of a program's data operands from trace records.
 #pragma once
 
+#include "plugins/common/zero_pages.h"
 #include "plugins/effective_address/operand.h"
 #include "plugins/effective_address/sharing.h"
-#include "plugins/effective_address/streams.h"
 
 #include "assay/trace_types.h"
 
@@ -13,6 +13,18 @@
 #include <vector>
 
 namespace effective_address {
+
+// Where an operand is in one thread. As the driver has it that leaves out what goes on:
+// trace_capture_runs.
+struct alignas(32) Stream {
+    std::uint64_t last;   // address; 0 before the first
+    std::int64_t stride;  // of the last reference; of the first one its address
+    std::uint64_t count;  // of references in the run that are not yet added to the operand
+    bool known;           // there was a reference
+    std::uint32_t since;  // the thread's latest site when the run began
+
+    ReferenceRun run() const { return {last, stride, count}; }
+};
 
 class Tracker {
   public:
@@ -49,6 +61,7 @@ class Tracker {
     // The number of threads that a driver can run at the same time. Only a damaged trace has more.
     // In that case, those that were idle longest are ended.
     static constexpr std::size_t kMostThreads = 1024;
+    static constexpr std::size_t kMostOperands = std::size_t{64} << 20;  // sites of a driver
 
     struct Key {
         std::uint64_t pc;
@@ -59,7 +72,7 @@ class Tracker {
         std::size_t operator()(const Key& key) const;
     };
     struct Thread {
-        Streams streams;
+        pages::ZeroPages<Stream> streams{kMostOperands};  // by operand
         std::uint32_t number = 0;
         bool alone = true;              // no other thread has existed yet
         std::uint32_t latest_site = 0;  // highest site since another thread exists

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "plugins/used_bytes/footprint_cache.h"
-#include "plugins/used_bytes/page_map.h"
+#include "plugins/common/page_map.h"
 #include "plugins/used_bytes/sections.h"
 
 #include "assay/trace_types.h"
@@ -83,7 +83,7 @@ class Accounts {
         MostFetched most_fetched;
     };
     const std::vector<Arena>& by_arena() const { return by_arena_; }
-    const LineTable<LineHistory>& lines() const { return lines_; }
+    const pages::LineTable<LineHistory>& lines() const { return lines_; }
     // What evicted a line after it was fetched the last time; kNoPoint if nothing did.
     PointNumber evicted_last(std::uint64_t line) const;
 
@@ -108,7 +108,7 @@ class Accounts {
     std::deque<Pattern> patterns_;
     std::map<Fetcher, std::uint32_t> pattern_numbers_;
     std::vector<PointNumber> slots_;  // points by hash: open addressing, a power of two
-    LineTable<LineHistory> lines_;
+    pages::LineTable<LineHistory> lines_;
     Usage total_, code_;
     std::unordered_map<std::uint32_t, Usage> threads_;
     std::vector<Arena> by_arena_;

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "plugins/common/geometry.h"
-#include "plugins/used_bytes/page_map.h"
+#include "plugins/common/zero_pages.h"
 
 #include <algorithm>
 #include <array>
@@ -17,20 +17,30 @@
 
 namespace used_bytes {
 
-// Zero pages that cost nothing until they are touched: a simulated cache can be as large as a
-// server's. Throws std::bad_alloc.
-class ZeroPages {
-  public:
-    explicit ZeroPages(std::size_t bytes);
-    ~ZeroPages();
-    ZeroPages(const ZeroPages&) = delete;
-    ZeroPages& operator=(const ZeroPages&) = delete;
+// Which bytes of the lines that an instruction fetches are used, and how many of each line: summed
+// up over the lines, in 64 parts of a line.
 
-    std::uint64_t* words() const { return words_; }
+inline constexpr std::uint32_t kParts = 64;
 
-  private:
-    std::uint64_t* words_;
-    std::size_t bytes_;
+// What was used of a line while it was in the cache.
+struct Use {
+    std::uint32_t bytes;
+    std::uint64_t parts;  // a bit for each; of lines of less than 64 bytes, a part is a byte
+};
+
+struct Pattern {
+    std::uint64_t lines = 0;
+    std::array<std::uint64_t, kParts> in_part{};         // lines in which that part was used
+    std::array<std::uint64_t, kParts + 1> part_count{};  // lines of which so many parts were used
+
+    void add(std::uint64_t parts) {
+        ++lines;
+        ++part_count[static_cast<std::size_t>(std::popcount(parts))];
+        if (parts == ~std::uint64_t{0}) return;  // the usual case: see lines_with()
+        for (; parts != 0; parts &= parts - 1)
+            ++in_part[static_cast<std::size_t>(std::countr_zero(parts))];
+    }
+    std::uint64_t lines_with(std::size_t part) const { return in_part[part] + part_count[kParts]; }
 };
 
 // That many of the lowest bits, up to 64. A line has a word of bits for each piece of 64 bytes, or
@@ -59,7 +69,7 @@ class FootprintCache {
     // if it was `absent`; then replace() must follow.
     std::size_t touch(std::uint64_t line, bool& absent) {
         const std::size_t set = line & set_mask_;
-        std::size_t way = find(sets_.words() + set * words_of_set_, line + 1);
+        std::size_t way = find(sets_.data() + set * words_of_set_, line + 1);
         absent = way == ways_;
         if (absent) way = oldest(set);
         times(set)[way] = ++now_;
@@ -67,22 +77,22 @@ class FootprintCache {
     }
     void replace(std::size_t place, std::uint64_t line) {
         const std::size_t set = line & set_mask_;
-        sets_.words()[set * words_of_set_ + place % ways_] = line + 1;
+        sets_.data()[set * words_of_set_ + place % ways_] = line + 1;
         std::fill_n(bits(place), pieces_, 0);
     }
     // Lets touch() find the line's set in the processor's own cache.
     void prefetch(std::uint64_t line) const {
-        const std::uint64_t* const set = sets_.words() + (line & set_mask_) * words_of_set_;
+        const std::uint64_t* const set = sets_.data() + (line & set_mask_) * words_of_set_;
         for (std::size_t i = 0; i < words_of_set_; i += 8) __builtin_prefetch(set + i, 1);
     }
 
     // The bits of the bytes that were touched of the line at that place, piece by piece.
     std::uint64_t* bits(std::size_t place) const {
         const std::size_t set = place / ways_, way = place % ways_;
-        return sets_.words() + set * words_of_set_ + 2 * ways_ + way * pieces_;
+        return sets_.data() + set * words_of_set_ + 2 * ways_ + way * pieces_;
     }
     bool holds_line(std::size_t place) const {
-        return sets_.words()[place / ways_ * words_of_set_ + place % ways_] != 0;
+        return sets_.data()[place / ways_ * words_of_set_ + place % ways_] != 0;
     }
     // What was touched of a line that is there.
     Use used(std::size_t place) const {
@@ -100,7 +110,7 @@ class FootprintCache {
 
   private:
     std::uint64_t* times(std::size_t set) const {
-        return sets_.words() + set * words_of_set_ + ways_;
+        return sets_.data() + set * words_of_set_ + ways_;
     }
     // Eight ways at a time: where a line is found cannot be predicted.
     std::size_t find(const std::uint64_t* tags, std::uint64_t tag) const {
@@ -128,7 +138,7 @@ class FootprintCache {
     // Of each set, one behind the other: the lines' numbers + 1, or 0 for none; when they were
     // touched last; and the bits.
     std::size_t words_of_set_;
-    ZeroPages sets_;
+    pages::ZeroPages<std::uint64_t> sets_;
 };
 
 // Lines that are fetched more than once, in bounded memory: of each arena those that are fetched

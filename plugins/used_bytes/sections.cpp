@@ -72,7 +72,7 @@ std::uint32_t Sections::begin(std::uint32_t around, std::string_view name, std::
                     .depth = all_[around].depth + 1,
                     .chosen = all_[around].chosen,
                     .usage = {},
-                    .seen = std::make_unique<LineSet>()};
+                    .seen = std::make_unique<pages::LineSet>()};
     section.chosen |= is_wanted(section);
     all_.push_back(std::move(section));
     return static_cast<std::uint32_t>(all_.size() - 1);

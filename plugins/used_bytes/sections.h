@@ -3,7 +3,7 @@
 // Also arenas: memory that the program has named.
 #pragma once
 
-#include "plugins/used_bytes/page_map.h"
+#include "plugins/common/page_map.h"
 
 #include <cstdint>
 #include <map>
@@ -104,7 +104,7 @@ class Sections {
         std::uint32_t depth = 0;        // how many it lies in, with itself
         bool chosen = false;            // it or one around it is wanted
         Usage usage;                    // of all that is fetched in it; again: in it before
-        std::unique_ptr<LineSet> seen;  // while it lasts
+        std::unique_ptr<pages::LineSet> seen;  // while it lasts
     };
 
     explicit Sections(std::optional<SectionChoice> choice = {});

@@ -1,7 +1,7 @@
 // Which lines and pages each thread touches for the first time in an interval, and in the run.
 #pragma once
 
-#include "plugins/used_bytes/page_map.h"
+#include "plugins/common/page_map.h"
 
 #include "assay/trace_types.h"
 
@@ -64,7 +64,7 @@ class Touched {
         std::uint32_t interval = 0;
     };
     struct Own : Thread {
-        used_bytes::PageMap<Page> pages;
+        pages::PageMap<Page> pages;
     };
     static constexpr std::uint32_t kOther = UINT32_MAX, kInterval = UINT32_MAX - 1;
 
@@ -75,7 +75,7 @@ class Touched {
     const unsigned line_shift_;
     std::vector<std::uint32_t> last_byte_;  // by site; kOther and kInterval: no reference
     std::map<std::uint32_t, Own> threads_;
-    used_bytes::PageMap<std::uint64_t> ever_;  // lines of a page that any thread has touched
+    pages::PageMap<std::uint64_t> ever_;  // lines of a page that any thread has touched
     assay::ContextRows rows_;
     std::vector<Counts> counts_;  // by row
     Counts totals_{};
