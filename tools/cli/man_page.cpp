@@ -1,6 +1,7 @@
 // Builds a manual page: man-page TEMPLATE. In the template, a line "@OPTIONS NAME@" stands for the
-// options of that command or profiler, "@COMMANDS@" for the commands, and @VERSION@ for the
-// version. Without a template: all options and events as Markdown, docs/reference/options.md.
+// options of that command, "@PROFILER OPTIONS@" for those of all profilers, "@COMMANDS@" and
+// "@PROFILERS@" for the commands and the profilers, and @VERSION@ for the version. Without a
+// template: all options and events as Markdown, docs/reference/options.md.
 #include "framework/collector/hosted/hosted_profiler.h"
 #include "framework/collector/profilers/plugin_search.h"
 #include "framework/support/error.h"
@@ -74,11 +75,25 @@ std::string paragraph(const Option& option) {
     return paragraph(tag, option.help, option.more);
 }
 
-std::string options(const std::string& name) {
-    const Command* command = find_command(name);
+std::string paragraphs(const std::vector<Option>& options) {
     std::string text;
-    for (const Option& option : command ? command->options() : profiler_options(name))
-        text += paragraph(option);
+    for (const Option& option : options) text += paragraph(option);
+    return text;
+}
+
+std::string profiler_options_by_name() {
+    std::string text;
+    for (const collector::FoundPlugin& plugin : collector::find_all_plugins())
+        text += fmt::format(".SS {}\n{}", plugin.name, paragraphs(profiler_options(plugin.name)));
+    return text;
+}
+
+std::string profiler_list() {
+    collector::CrashGuard guard;
+    std::string text;
+    for (const collector::FoundPlugin& plugin : collector::find_all_plugins())
+        text += paragraph(bold(plugin.name),
+                          collector::load_profiler(plugin.path, "", guard)->description());
     return text;
 }
 
@@ -92,11 +107,14 @@ std::string command_list() {
 }
 
 std::string page_line(std::string line) {
-    constexpr std::string_view kOptions = "@OPTIONS ", kCommands = "@COMMANDS@",
-                               kVersionMark = "@VERSION@";
+    constexpr std::string_view kOptions = "@OPTIONS ", kVersionMark = "@VERSION@";
     if (line.starts_with(kOptions))
-        return options(line.substr(kOptions.size(), line.size() - kOptions.size() - 1));
-    if (line == kCommands) return command_list();
+        return paragraphs(
+            find_command(line.substr(kOptions.size(), line.size() - kOptions.size() - 1))
+                ->options());
+    if (line == "@COMMANDS@") return command_list();
+    if (line == "@PROFILERS@") return profiler_list();
+    if (line == "@PROFILER OPTIONS@") return profiler_options_by_name();
     if (const std::size_t mark = line.find(kVersionMark); mark != std::string::npos)
         line.replace(mark, kVersionMark.size(), kVersion);
     return line + "\n";
