@@ -18,15 +18,7 @@ std::optional<std::uint64_t> number(const Dwarf_Die& of, unsigned name) {
     return value;
 }
 
-namespace {
-
-using Kind = DataType::Kind;
-
-// How deep types are followed: a damaged file may refer in circles.
-constexpr int kDeepest = 64;
-constexpr std::size_t kMostMembers = 1 << 16;
-
-std::optional<Dwarf_Die> referred(const Dwarf_Die& of) {
+std::optional<Dwarf_Die> referred_type(const Dwarf_Die& of) {
     Dwarf_Die die = of;
     Dwarf_Attribute attribute;
     Dwarf_Die type;
@@ -35,6 +27,33 @@ std::optional<Dwarf_Die> referred(const Dwarf_Die& of) {
         return std::nullopt;
     return type;
 }
+
+std::vector<std::uint64_t> element_counts(Dwarf_Die array) {
+    constexpr int kMostDimensions = 64;
+    std::vector<std::uint64_t> counts;
+    Dwarf_Die child;
+    int status = dwarf_child(&array, &child);
+    for (int i = 0; status == 0 && i < kMostDimensions; ++i) {
+        if (dwarf_tag(&child) == DW_TAG_subrange_type) {
+            std::optional<std::uint64_t> count = number(child, DW_AT_count);
+            if (!count) {
+                count = number(child, DW_AT_upper_bound);
+                if (count) ++*count;
+            }
+            counts.push_back(count.value_or(0));
+        }
+        status = dwarf_siblingof(&child, &child);
+    }
+    return counts;
+}
+
+namespace {
+
+using Kind = DataType::Kind;
+
+// How deep types are followed: a damaged file may refer in circles.
+constexpr int kDeepest = 64;
+constexpr std::size_t kMostMembers = 1 << 16;
 
 std::string name_of(const Dwarf_Die& of) {
     Dwarf_Die die = of;
@@ -66,7 +85,7 @@ std::optional<Dwarf_Die> peeled(Dwarf_Die type, std::string& alias) {
             default:
                 return defined(type);
         }
-        const std::optional<Dwarf_Die> next = referred(type);
+        const std::optional<Dwarf_Die> next = referred_type(type);
         if (!next) return std::nullopt;
         type = *next;
     }
@@ -95,19 +114,10 @@ Kind kind_of(Dwarf_Die& type) {
 }
 
 // How many elements all dimensions of an array have; 0 if one has no bound.
-std::uint64_t element_count(Dwarf_Die array) {
+std::uint64_t element_count(const Dwarf_Die& array) {
     std::uint64_t count = 1;
-    Dwarf_Die child;
-    int rest = dwarf_child(&array, &child);
-    for (int i = 0; rest == 0 && i < kDeepest; ++i, rest = dwarf_siblingof(&child, &child)) {
-        if (dwarf_tag(&child) != DW_TAG_subrange_type) continue;
-        std::optional<std::uint64_t> length = number(child, DW_AT_count);
-        if (!length) {
-            length = number(child, DW_AT_upper_bound);
-            if (length) ++*length;
-        }
-        if (!length || __builtin_mul_overflow(count, *length, &count)) return 0;
-    }
+    for (const std::uint64_t length : element_counts(array))
+        if (__builtin_mul_overflow(count, length, &count)) return 0;
     return count;
 }
 
@@ -204,7 +214,7 @@ DataTypeId DataTypes::of(const Dwarf_Die& type) {
 }
 
 DataTypeId DataTypes::type_of(const Dwarf_Die& typed) {
-    const std::optional<Dwarf_Die> type = referred(typed);
+    const std::optional<Dwarf_Die> type = referred_type(typed);
     return type ? of(*type, 0) : 0;
 }
 
@@ -238,7 +248,7 @@ DataTypeId DataTypes::add(Dwarf_Die type, const std::string& alias, int depth) {
     out.size = number(type, DW_AT_byte_size).value_or(0);
     out.alignment = number(type, DW_AT_alignment).value_or(0);
     if (out.kind == Kind::kPointer && out.size == 0) out.size = sizeof(void*);
-    const std::optional<Dwarf_Die> target = referred(type);
+    const std::optional<Dwarf_Die> target = referred_type(type);
     if (target && (out.kind == Kind::kPointer || out.kind == Kind::kFunction))
         targets_[id] = *target;
     if (target && out.kind == Kind::kArray) {
@@ -283,7 +293,7 @@ std::optional<DataMember> DataTypes::read_member(Dwarf_Die die, bool in_union, i
     const std::optional<std::uint64_t> offset = number(die, DW_AT_data_member_location);
     // That of a virtual base is computed when the program runs.
     if (!offset && !in_union && !dwarf_hasattr(&die, DW_AT_data_bit_offset)) return std::nullopt;
-    const std::optional<Dwarf_Die> type = referred(die);
+    const std::optional<Dwarf_Die> type = referred_type(die);
     if (!type) return std::nullopt;
     DataMember member;
     member.base_class = tag == DW_TAG_inheritance;

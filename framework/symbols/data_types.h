@@ -17,6 +17,10 @@ namespace assay::symbols {
 
 // The value of an attribute, or of the same attribute of the entry that this one completes.
 std::optional<std::uint64_t> number(const Dwarf_Die& of, unsigned name);
+// What its DW_AT_type refers to.
+std::optional<Dwarf_Die> referred_type(const Dwarf_Die& of);
+// Of each dimension of an array; 0 where it is not known.
+std::vector<std::uint64_t> element_counts(Dwarf_Die array);
 
 // A type's number in its DataTypes; 0: void, or not known.
 using DataTypeId = std::uint32_t;

@@ -16,33 +16,6 @@ namespace {
 constexpr int kMostReferences = 64;  // from a type to what it is an array, or another name, of
 constexpr std::size_t kLongestName = 1000;
 
-std::optional<Dwarf_Die> type_of(Dwarf_Die die) {
-    Dwarf_Attribute attribute;
-    Dwarf_Die type;
-    if (dwarf_formref_die(dwarf_attr_integrate(&die, DW_AT_type, &attribute), &type) == nullptr)
-        return std::nullopt;
-    return type;
-}
-
-// Of each dimension of an array; 0 where it is not known.
-std::vector<std::uint64_t> element_counts(Dwarf_Die array) {
-    std::vector<std::uint64_t> counts;
-    Dwarf_Die child;
-    int status = dwarf_child(&array, &child);
-    for (int i = 0; status == 0 && i < kMostReferences; ++i) {
-        if (dwarf_tag(&child) == DW_TAG_subrange_type) {
-            std::optional<std::uint64_t> count = number(child, DW_AT_count);
-            if (!count) {
-                count = number(child, DW_AT_upper_bound);
-                if (count) ++*count;
-            }
-            counts.push_back(count.value_or(0));
-        }
-        status = dwarf_siblingof(&child, &child);
-    }
-    return counts;
-}
-
 bool is_pointer(int tag) {
     return tag == DW_TAG_pointer_type || tag == DW_TAG_reference_type ||
            tag == DW_TAG_rvalue_reference_type;
@@ -59,7 +32,7 @@ std::string type_name(const std::optional<Dwarf_Die>& type, int depth) {
     Dwarf_Die die = *type;
     if (const char* name = dwarf_diename(&die)) return std::string(name).substr(0, kLongestName);
     if (depth == kMostReferences) return "?";
-    const auto inner = [&] { return type_name(type_of(die), depth + 1); };
+    const auto inner = [&] { return type_name(referred_type(die), depth + 1); };
     const auto pointer = [](const std::string& to, const char* sign) {
         return to + (to.ends_with('*') ? "" : " ") + sign;
     };
@@ -102,7 +75,7 @@ std::uint64_t variable_size(Dwarf_Die variable) {
     std::uint64_t count = 1;
     Dwarf_Die at = variable;
     for (int i = 0; i < kMostReferences; ++i) {
-        const std::optional<Dwarf_Die> type = type_of(at);
+        const std::optional<Dwarf_Die> type = referred_type(at);
         if (!type) return 0;
         at = *type;
         const int tag = dwarf_tag(&at);
@@ -117,7 +90,7 @@ std::uint64_t variable_size(Dwarf_Die variable) {
 }
 
 std::string variable_type(Dwarf_Die variable) {
-    const std::optional<Dwarf_Die> type = type_of(variable);
+    const std::optional<Dwarf_Die> type = referred_type(variable);
     return type ? type_name(type, 0) : std::string();
 }
 
