@@ -2,6 +2,8 @@
 // the source files that it names.
 //
 // Also which compilation unit an address is of.
+//
+// Also names of source files.
 #pragma once
 
 #include "framework/symbols/interval_map.h"
@@ -96,5 +98,14 @@ const char* missing_split_file(Dwarf_Die unit);
 
 // An upper bound of how many entries the unit of `die` holds: its size in bytes.
 std::uint64_t unit_bytes(Dwarf_Die die);
+
+// Which source files the debug information of an object names.
+
+// As Symbolizer names files: of all units' line tables, of the object itself or of its separate
+// debug file below `debug_root`. Empty if there is no debug information; or if `build_id`
+// (lower-case hexadecimal) is not empty, and not the object's.
+std::unordered_set<std::string> source_names(const std::string& object_path,
+                                             const std::string& build_id,
+                                             const std::string& debug_root);
 
 }  // namespace assay::symbols

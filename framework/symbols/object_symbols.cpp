@@ -2,7 +2,6 @@
 
 #include "framework/symbols/dwarf_resolver.h"
 #include "framework/symbols/symbol_table.h"
-#include "framework/symbols/unwind_functions.h"
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,12 @@
 // Function names from ELF symbol tables, as Cachegrind would choose them.
+//
+// Also the functions that only unwind tables know.
 #pragma once
 
 #include "framework/symbols/elf_file.h"
 #include "framework/symbols/frame_store.h"
 
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -29,5 +32,13 @@ struct FunctionRange {
 // reach beyond their section. Not those of procedure linkage tables, which have no symbols.
 std::vector<FunctionRange> functions_with(const ElfFile& object, const ElfFile* debug_file,
                                           std::span<const Address> addresses, Names& names);
+
+// Functions without a symbol, as the tables for unwinding the stack tell them apart. Stripping a
+// program leaves these tables.
+
+// For each of the sorted `addresses` the start of the function that .eh_frame has there, or none.
+// Procedure linkage tables are not functions: none.
+std::vector<std::optional<Address>> unwind_functions(const ElfFile& object,
+                                                     std::span<const Address> addresses);
 
 }  // namespace assay::symbols

@@ -1,10 +1,10 @@
 #include "plugins/branch/simulator.h"
 
-#include "plugins/branch/conditional.h"
-#include "plugins/branch/indirect.h"
+#include "plugins/branch/predictors.h"
 
 #include <assay/profiler.hpp>
 #include <assay/text.hpp>
+
 #include <utility>
 
 namespace branch {

@@ -2,13 +2,14 @@
 // summary at the end of a run.
 #pragma once
 
+#include "plugins/branch/predictors.h"
+
 #include "assay/trace_types.h"
 #include "assay/vprofiler.h"
-#include "plugins/branch/conditional.h"
-#include "plugins/branch/indirect.h"
+
+#include <assay/context_rows.hpp>
 
 #include <array>
-#include <assay/context_rows.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <map>

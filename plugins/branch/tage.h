@@ -3,7 +3,7 @@
 // Among the tables that know a branch, the one with the longest history predicts it.
 #pragma once
 
-#include "plugins/branch/conditional.h"
+#include "plugins/branch/predictors.h"
 
 #include <array>
 #include <cstdint>

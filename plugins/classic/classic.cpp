@@ -1,8 +1,6 @@
-// Value profiles: the values that an instruction loads, stores, computes and receives, and the
-// share of the most frequent one (Calder, Feller, Eustace, "Value profiling", MICRO 1997). Also the
-// stores that change nothing (Lepak, Lipasti, "On the value locality of store instructions", ISCA
-// 2000).
-#include "plugins/classic/value_format.h"
+// Value profiles: which values an instruction loads, stores, computes and is given, how often the
+// most frequent one (Calder, Feller, Eustace, "Value profiling", MICRO 1997), and which stores
+// change nothing (Lepak, Lipasti, "On the value locality of store instructions", ISCA 2000).
 #include "plugins/classic/value_table.h"
 
 #include <assay/profiler.hpp>

@@ -1,23 +1,25 @@
 // The values of one operand of one instruction: the number of values, of zeros, of values equal to
 // the one before, and the most frequent values.
 //
-// There are eight sets of eight counters. Each value belongs to one set. Within a set, the
-// algorithm of Misra and Gries ("Finding repeated elements", Science of Computer Programming 2,
-// 1982) decides which values have a counter: a value without a counter takes over a counter that is
-// 0. If no counter is 0, all eight are lowered by one, and the value is forgotten. The table
-// records how far a counter has been lowered since its value took it over, and adds this to the
-// value's count.
+// There are eight sets of eight counters; a value has its set. Within a set the algorithm of Misra
+// and Gries ("Finding repeated elements", Science of Computer Programming 2, 1982) decides who
+// keeps one: a value without a counter takes over one that is 0, and if there is none, all eight
+// are lowered by one, and the value is forgotten. By how much a counter has been lowered since its
+// value took it over is known, and counts for the value. So nothing is lost as long as a set has no
+// more than eight values, nor of a value that has kept its counter from the beginning; any other
+// count is too low by at most a ninth of what the set has seen. Until there are nine values, there
+// is one set only.
 //
-// Counts are therefore exact as long as a set has at most eight values, and for every value that
-// has kept its counter from the beginning. Any other count is too low by at most a ninth of the
-// values that the set has seen. Up to eight values share one set.
+// Also how values are printed.
 #pragma once
 
 #include "assay/trace_types.h"
+#include "assay/vprofiler.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -156,5 +158,16 @@ class RunningTotals {
     std::vector<Totals> counted_;  // result of the last computation
     Totals totals_;
 };
+
+// How the values of an instruction want to be read.
+
+enum class Operand { kLoaded, kStored, kResult, kFirstSource, kSecondSource };
+enum class Reading { kInteger, kSingle, kDouble };
+
+// By the opcode and its prefixes: SSE, AVX and x87.
+Reading reading_of(const trace_instr_t& instr, Operand operand);
+
+// Integers of up to five digits in decimal, what is larger, as addresses are, in hexadecimal.
+std::string format(Reading reading, std::uint64_t value);
 
 }  // namespace classic

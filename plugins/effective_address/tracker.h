@@ -1,7 +1,7 @@
 // Collects the statistics of a program's data operands from trace records.
 #pragma once
 
-#include "plugins/common/zero_pages.h"
+#include "plugins/common/page_map.h"
 #include "plugins/effective_address/operand.h"
 #include "plugins/effective_address/sharing.h"
 

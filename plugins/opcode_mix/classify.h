@@ -1,12 +1,18 @@
 // Assigns instructions to columns.
 //
-// Also counts their floating-point operations.
+// Also how many floating-point operations it does.
+//
+// Also the summary of what was counted.
 #pragma once
 
 #include "plugins/opcode_mix/events.h"
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace opcode_mix {
 
@@ -34,5 +40,17 @@ Event group_of(Event part);
 // vector registers, or of other sets.
 std::optional<Event> width_of(const trace_instr_facts_t& facts);
 std::optional<Event> set_of(const trace_instr_facts_t& facts);
+
+// The end-of-run summary: groups, and the most frequent opcodes.
+
+struct Opcode {
+    std::string_view mnemonic;
+    std::uint64_t executions;
+};
+
+// `totals` by event. Of `opcodes`, in descending order, those that are to be shown.
+std::string summarise(std::span<const std::uint64_t> totals, const std::vector<Opcode>& opcodes);
+// "mov 31.2%, add 8.1%", of `instructions` altogether.
+std::string in_one_line(const std::vector<Opcode>& opcodes, std::uint64_t instructions);
 
 }  // namespace opcode_mix

@@ -6,7 +6,6 @@
 // the bytes.
 #include "plugins/opcode_mix/classify.h"
 #include "plugins/opcode_mix/events.h"
-#include "plugins/opcode_mix/summary.h"
 
 #include <assay/context_rows.hpp>
 #include <assay/profiler.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "plugins/common/geometry.h"
-#include "plugins/struct_layout/recording.h"
+#include "plugins/struct_layout/replay.h"
 
 #include <assay/profiler.hpp>
 

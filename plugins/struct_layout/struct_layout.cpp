@@ -3,7 +3,7 @@
 #include "plugins/cache/settings.h"
 #include "plugins/cache/simulator.h"
 #include "plugins/struct_layout/advice.h"
-#include "plugins/struct_layout/recording.h"
+#include "plugins/struct_layout/replay.h"
 
 #include <assay/profiler.hpp>
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "plugins/common/geometry.h"
-#include "plugins/common/zero_pages.h"
+#include "plugins/common/page_map.h"
 
 #include <algorithm>
 #include <array>

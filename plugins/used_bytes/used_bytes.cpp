@@ -1,7 +1,7 @@
 // The used-bytes profiler: how much of what is fetched into a cache is used, behind assay's
 // profiler interface.
+#include "plugins/common/geometry.h"
 #include "plugins/used_bytes/report.h"
-#include "plugins/used_bytes/settings.h"
 #include "plugins/used_bytes/simulator.h"
 
 #include <assay/profiler.hpp>
@@ -13,8 +13,10 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace used_bytes {
@@ -45,6 +47,45 @@ constexpr std::array<vp_derived_t, 4> kDerivedTable{{
 // lines of code.
 enum List : std::uint32_t { kOffsets, kBytes, kCodeLists };
 constexpr std::array kListNames{"offsets", "bytes", "code_offsets", "code_bytes"};
+
+struct Settings {
+    cache::Geometry geometry{2097152, 8, 64};
+    std::optional<SectionChoice> section;
+    bool instructions = false;
+    std::string report;  // file name; "" for none
+};
+
+constexpr std::array<vp_option_t, 5> kOptionTable{{
+    {"cache", "SIZE,WAYS,LINE", "2097152,8,64",
+     "The cache that is simulated: bytes, associativity, bytes of a line.", VP_OPTION_TEXT, 0},
+    {"LL", "SIZE,WAYS,LINE", nullptr, "The same as --cache.", VP_OPTION_TEXT, 0},
+    {"instructions", "yes|no", "no", "Fetches instructions through the cache, too.",
+     VP_OPTION_YES_NO, 0},
+    {"section", "NAME[#N]", nullptr,
+     "Counts only what is fetched in phases of that name, or in the Nth of them.", VP_OPTION_TEXT,
+     0},
+    {"usage-report", "FILE", nullptr,
+     "Writes a text about sections, arenas, threads, and lines that are fetched more than once.",
+     VP_OPTION_OUTPUT_FILE, 0},
+}};
+
+// Throws std::invalid_argument with the reason if the value is unusable.
+void apply(Settings& settings, std::string_view name, std::string_view value) {
+    if (name == "cache" || name == "LL") {
+        std::string why;
+        const auto geometry = cache::parse_geometry(value, why);
+        if (!geometry) throw assay::BadOption(name, value, why);
+        settings.geometry = *geometry;
+    } else if (name == "section") {
+        settings.section = parse_section(value);
+        if (settings.section->name.empty())
+            throw assay::BadOption(name, value, "name a phase of the program");
+    } else if (name == "instructions") {
+        settings.instructions = value == "yes";
+    } else {
+        settings.report = value;
+    }
+}
 
 // The pcs of a point and of the calls that lead to it, innermost first.
 std::vector<std::uint64_t> pcs_of(const assay::Trace& trace, const Point& point) {

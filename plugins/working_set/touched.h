@@ -1,4 +1,6 @@
 // Which lines and pages each thread touches for the first time in an interval, and in the run.
+//
+// Also what is said of it at the end of a run.
 #pragma once
 
 #include "plugins/common/page_map.h"
@@ -6,11 +8,13 @@
 #include "assay/trace_types.h"
 
 #include <assay/context_rows.hpp>
+#include <assay/series.hpp>
 
 #include <array>
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace working_set {
@@ -80,5 +84,18 @@ class Touched {
     std::vector<Counts> counts_;  // by row
     Counts totals_{};
 };
+
+// What there is to say at the end of a run.
+
+std::string summarise(const Touched& touched, std::uint32_t line_bytes,
+                      std::uint64_t interval_size);
+
+// Lines of `THREAD,INSTRUCTIONS,LINES,PAGES`: a thread, how many instructions it had executed when
+// the interval began, and its working set. What is behind the last complete interval is not there.
+std::string csv(const Touched& touched, std::uint64_t interval_size);
+
+// The same of one thread, for the events file.
+assay::Series series(std::uint32_t number, const Touched::Thread& thread,
+                     std::uint64_t interval_size);
 
 }  // namespace working_set

@@ -1,6 +1,5 @@
 // The working-set profiler: which lines and pages a program touches in each interval of
 // instructions, and for the first time at all.
-#include "plugins/working_set/summary.h"
 #include "plugins/working_set/touched.h"
 
 #include <assay/profiler.hpp>

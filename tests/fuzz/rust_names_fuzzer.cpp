@@ -1,6 +1,6 @@
 // Feeds garbage to what makes names of Rust readable, behind the two beginnings that they have. It
 // ends, and a name is of bounded length.
-#include "framework/symbols/demangle.h"
+#include "framework/symbols/frame_store.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,6 @@
 #include "framework/collector/profilers/trace_parser.h"
 #include "framework/collector/trace/interval_reader.h"
 #include "framework/events/file.h"
-#include "plugins/bbv/output_file.h"
 #include "plugins/bbv/thread_vectors.h"
 #include "tests/unit/temporary_folder.h"
 

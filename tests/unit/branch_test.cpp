@@ -1,6 +1,5 @@
 // Branch predictors, with patterns whose mispredictions are known on paper.
-#include "plugins/branch/conditional.h"
-#include "plugins/branch/indirect.h"
+#include "plugins/branch/predictors.h"
 #include "plugins/branch/simulator.h"
 #include "plugins/branch/tage.h"
 

@@ -1,6 +1,5 @@
 // Counting values in bounded memory, and how values are printed.
-#include "framework/collector/results/sample_database.h"
-#include "plugins/classic/value_format.h"
+#include "framework/collector/results/counts.h"
 #include "plugins/classic/value_table.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
 #include "framework/collector/profilers/trace_spec.h"
-#include "framework/collector/results/sample_database.h"
+#include "framework/collector/results/counts.h"
 #include "framework/collector/trace/address_map.h"
 #include "framework/support/error.h"
 

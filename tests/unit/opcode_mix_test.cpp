@@ -1,7 +1,6 @@
 // What instructions are, and what opcode_mix takes them for.
 #include "framework/x86/instruction_facts.h"
 #include "plugins/opcode_mix/classify.h"
-#include "plugins/opcode_mix/summary.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Calling contexts from made-up calls and returns, on stacks at made-up addresses.
-#include "framework/collector/trace/shadow_stack.h"
+#include "framework/collector/trace/contexts.h"
 #include "framework/collector/results/counts.h"
 
 #include <doctest/doctest.h>

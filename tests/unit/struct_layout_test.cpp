@@ -1,6 +1,6 @@
 // Recording references, and layouts of structs.
 #include "plugins/struct_layout/layouts.h"
-#include "plugins/struct_layout/recording.h"
+#include "plugins/struct_layout/replay.h"
 
 #include <doctest/doctest.h>
 #include <random>

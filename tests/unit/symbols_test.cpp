@@ -2,7 +2,7 @@
 #include "framework/symbols/symbolizer.h"
 
 #include "framework/symbols/elf_file.h"
-#include "framework/symbols/frame_store.h"
+#include "framework/symbols/dwarf_resolver.h"
 #include "framework/symbols/interval_map.h"
 #include "framework/symbols/object_symbols.h"
 #include "framework/symbols/symbol_table.h"

@@ -1,5 +1,4 @@
 // Working sets against plain sets.
-#include "plugins/working_set/summary.h"
 #include "plugins/working_set/touched.h"
 
 #include <doctest/doctest.h>

@@ -4,7 +4,7 @@
 #include "framework/collector/profilers/trace_parser.h"
 #include "framework/collector/trace/interval_reader.h"
 #include "framework/collector/trace/segment.h"
-#include "framework/collector/trace/shadow_stack.h"
+#include "framework/collector/trace/contexts.h"
 #include "framework/collector/trace/trace_reader.h"
 #include "framework/driver/replay/image_trace.h"
 

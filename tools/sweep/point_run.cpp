@@ -1,6 +1,6 @@
 #include "tools/sweep/point_run.h"
 
-#include "framework/collector/run/replay.h"
+#include "framework/collector/run/run.h"
 #include "framework/support/descriptor.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"

@@ -5,9 +5,11 @@
 #pragma once
 
 #include "assay/vprofiler.h"
+#include "framework/collector/profilers/crash_guard.h"
 #include "framework/collector/profilers/profiler_handle.h"
 #include "framework/support/error.h"
 
+#include <sys/types.h>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -171,5 +173,19 @@ struct PlacedSample {
 void add(Message& message, const ProfilerFacts& facts);
 // Throws GarbledMessage.
 ProfilerFacts take_facts(Fields& fields);
+
+// The process that a profiler has to itself.
+
+struct GuestSettings {
+    std::string path, command;        // as LoadedProfiler has them
+    std::chrono::milliseconds limit;  // see CrashGuard
+    std::string debug_cache;          // see Symbolizer
+};
+
+// Loads the profiler and does what the collector says (channel.h), until that says that it shall
+// end, or is gone. In a process that fork(2) has just made for it; `state` is shared with the
+// collector, which reads there how it ends.
+[[noreturn]] void run_guest(const GuestSettings& settings, Channel channel, CallState& state,
+                            pid_t collector);
 
 }  // namespace assay::collector

@@ -1,4 +1,3 @@
-#include "framework/collector/hosted/guest.h"
 
 #include "framework/collector/hosted/channel.h"
 #include "framework/collector/profilers/feed.h"

@@ -5,11 +5,11 @@
 #include "framework/collector/profilers/plugin_search.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
+#include "framework/support/shared_object.h"
 #include "framework/support/text.h"
 
 #include <fmt/core.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
@@ -43,14 +43,6 @@ std::atomic<int> last_signal{0};
 void replace(pid_t from, pid_t to) {
     for (std::atomic<pid_t>& process : processes)
         if (pid_t expected = from; process.compare_exchange_strong(expected, to)) return;
-}
-
-std::shared_ptr<CallState> shared_state() {
-    void* const memory =
-        mmap(nullptr, sizeof(CallState), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        throw Error(fmt::format("no memory for a profiler's process: {}", system_reason(errno)));
-    return {new (memory) CallState(), [](CallState* state) { munmap(state, sizeof *state); }};
 }
 
 // That the threads of a process have used; none if it cannot be asked.
@@ -91,7 +83,7 @@ HostedProfiler::~HostedProfiler() {
 }
 
 void HostedProfiler::start_process() {
-    state_ = shared_state();
+    state_ = shared_object<CallState>("a profiler's process");
     ChannelPair ends = make_channel();
     std::fflush(nullptr);  // what waits there is this process's to write
     owner_ = getpid();

@@ -1,4 +1,4 @@
-// A profiler whose code runs in a process of its own (guest.h): whatever it does there, to its
+// A profiler whose code runs in a process of its own (channel.h): whatever it does there, to its
 // memory, its descriptors, its signals or the process itself, costs its own columns only.
 //
 // The process reads the same trace segment as the collector, which it cannot change, and sends back
@@ -7,7 +7,6 @@
 #pragma once
 
 #include "framework/collector/hosted/channel.h"
-#include "framework/collector/hosted/guest.h"
 #include "framework/collector/profilers/crash_guard.h"
 #include "framework/collector/profilers/profiler_handle.h"
 

@@ -7,11 +7,10 @@
 #include "framework/collector/profilers/trace_parser.h"
 #include "framework/collector/results/sampling.h"
 #include "framework/collector/results/shares.h"
-#include "framework/collector/trace/context_tree.h"
+#include "framework/collector/trace/contexts.h"
 #include "framework/collector/trace/executed_contexts.h"
 #include "framework/collector/trace/interval_reader.h"
 #include "framework/collector/trace/referenced_objects.h"
-#include "framework/collector/trace/shadow_stack.h"
 #include "framework/collector/trace/trace_reader.h"
 
 #include <chrono>

@@ -2,7 +2,7 @@
 
 #include "framework/collector/profilers/trace_spec.h"
 #include "framework/collector/run/output_files.h"
-#include "framework/collector/run/progress.h"
+#include "framework/collector/run/overview.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/trace/futex.h"

@@ -3,7 +3,6 @@
 
 #include "framework/collector/hosted/hosted_profiler.h"
 #include "framework/collector/launch/child.h"
-#include "framework/collector/launch/lifeline.h"
 #include "framework/collector/profilers/feed.h"
 #include "framework/collector/run/image_profile.h"
 #include "framework/collector/run/image_recorder.h"

@@ -6,7 +6,7 @@
 #include "framework/collector/results/counts.h"
 #include "framework/collector/run/output_files.h"
 #include "framework/collector/run/session.h"
-#include "framework/collector/trace/context_tree.h"
+#include "framework/collector/trace/contexts.h"
 #include "framework/symbols/generated_code.h"
 
 #include <cstddef>

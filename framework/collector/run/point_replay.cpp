@@ -1,8 +1,7 @@
-#include "framework/collector/run/point_replay.h"
 
-#include "framework/collector/launch/lifeline.h"
+#include "framework/collector/launch/child.h"
 #include "framework/collector/run/collection.h"
-#include "framework/collector/run/progress.h"
+#include "framework/collector/run/overview.h"
 #include "framework/collector/run/replay_group.h"
 #include "framework/collector/run/session.h"
 #include "framework/driver/replay/replay_driver.h"

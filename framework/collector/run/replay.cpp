@@ -1,8 +1,6 @@
-#include "framework/collector/run/replay.h"
+#include "framework/collector/run/run.h"
 
 #include "framework/collector/run/overview.h"
-#include "framework/collector/run/point_replay.h"
-#include "framework/collector/run/progress.h"
 #include "framework/collector/run/replay_group.h"
 #include "framework/driver/replay/replay_driver.h"
 #include "framework/support/error.h"

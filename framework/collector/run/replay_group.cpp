@@ -6,13 +6,13 @@
 #include "framework/driver/replay/replay_driver.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
+#include "framework/support/shared_object.h"
 #include "framework/support/text.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -54,15 +54,6 @@ std::pair<Word, std::string> hear(int channel) {
     while (got < 0 && errno == EINTR);
     if (got < 1) throw SentAway();
     return {static_cast<Word>(message[0]), message.substr(1, static_cast<std::size_t>(got) - 1)};
-}
-
-// Zeros, which other processes see change that are forked from now on.
-trace::ValueLists* shared_lists() {
-    void* const memory = mmap(nullptr, sizeof(trace::ValueLists), PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-        throw Error(fmt::format("no memory for a replay: {}", system_reason(errno)));
-    return static_cast<trace::ValueLists*>(memory);
 }
 
 trace::Spec agree_in_child(int channel, const trace::Spec& wanted) {
@@ -143,12 +134,8 @@ int exit_status_of(pid_t child) {
     return kExitFailure;
 }
 
-void ReplayReader::Unmap::operator()(trace::ValueLists* lists) const {
-    munmap(lists, sizeof *lists);
-}
-
 ReplayReader::ReplayReader(const Source& source, const Point& point, std::uint32_t number)
-    : values_(shared_lists()) {
+    : values_(shared_object<trace::ValueLists>("a replay")) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         throw Error(fmt::format("cannot make a socket: {}", system_reason(errno)));
@@ -263,17 +250,6 @@ void add(ReplayedPoint& point, const trace::Spec& spec, std::vector<ReplayPass>&
         return pass.push_back({spec, {&point}});
     }
     passes.push_back({{spec, {&point}}});
-}
-
-SharedReaders::SharedReaders()
-    : memory_(mmap(nullptr, sizeof(trace::Readers), PROT_READ | PROT_WRITE,
-                   MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
-    if (memory_ == MAP_FAILED)
-        throw Error(fmt::format("no memory for a replay: {}", system_reason(errno)));
-}
-
-SharedReaders::~SharedReaders() {
-    munmap(memory_, sizeof(trace::Readers));
 }
 
 Readership::Readership(const replay::ImageTrace& trace, const Image& image, const ReplayGroup& of,

@@ -3,13 +3,13 @@
 #pragma once
 
 #include "framework/collector/launch/child.h"
-#include "framework/collector/launch/lifeline.h"
 #include "framework/collector/run/output_files.h"
 #include "framework/collector/run/profile_log.h"
-#include "framework/collector/run/replay.h"
+#include "framework/collector/run/run.h"
 #include "framework/collector/run/settings.h"
 #include "framework/collector/trace/segment.h"
 #include "framework/driver/replay/image_trace.h"
+#include "framework/support/shared_object.h"
 #include "framework/trace/readers.h"
 
 #include <sys/types.h>
@@ -77,11 +77,7 @@ class ReplayReader {
     int exit_status();
 
   private:
-    struct Unmap {
-        void operator()(trace::ValueLists* lists) const;
-    };
-
-    const std::unique_ptr<trace::ValueLists, Unmap> values_;  // shared with the process
+    const std::shared_ptr<trace::ValueLists> values_;  // shared with the process
     int channel_ = -1;
     pid_t pid_ = -1;
 };
@@ -104,22 +100,6 @@ using ReplayPass = std::vector<ReplayGroup>;
 // Puts a point that wants `spec` with others that go together with it.
 void add(ReplayedPoint& point, const trace::Spec& spec, std::vector<ReplayPass>& passes);
 
-// trace::Readers, shared with the processes that are forked from now on.
-class SharedReaders {
-  public:
-    // Throws Error.
-    SharedReaders();
-    ~SharedReaders();
-    SharedReaders(const SharedReaders&) = delete;
-    SharedReaders& operator=(const SharedReaders&) = delete;
-
-    trace::Readers& operator*() const { return *static_cast<trace::Readers*>(memory_); }
-    trace::Readers* operator->() const { return &**this; }
-
-  private:
-    void* memory_;
-};
-
 // A group at work on an image.
 struct Readership {
     // Starts its readers. The others must live longer. Throws Error.
@@ -133,12 +113,20 @@ struct Readership {
     const ReplayGroup& group;
     const recording::TraceContent content;
     Segment segment;
-    SharedReaders shared;
+    const std::shared_ptr<trace::Readers> shared = shared_object<trace::Readers>("a replay");
     std::vector<std::unique_ptr<ReplayReader>> readers;
 };
 
 // Replays the image for all of them. Returns what was wrong; "" if nothing was.
 std::string fill(const replay::ImageTrace& trace,
                  std::span<const std::unique_ptr<Readership>> groups);
+
+// Replays a trace of simulation points (assay record --simpoints): each by itself, with profilers
+// that begin anew, and adds up what each of them stands for.
+
+// Writes the events file of the image. False if its profile is not what was asked for. Throws Error
+// if nothing could be replayed, or if points do not tell what is asked for.
+bool replay_points(const CoreSettings& settings, const replay::ImageTrace& trace,
+                   const Image& image, const std::shared_ptr<const ProfileLog>& profiles);
 
 }  // namespace assay::collector

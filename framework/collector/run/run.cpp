@@ -3,7 +3,6 @@
 #include "framework/collector/launch/program.h"
 #include "framework/collector/launch/supervisor.h"
 #include "framework/collector/profilers/plugin_search.h"
-#include "framework/collector/run/asked_addresses.h"
 #include "framework/collector/run/collection.h"
 #include "framework/collector/run/overview.h"
 #include "framework/collector/run/session.h"

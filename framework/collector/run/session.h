@@ -1,5 +1,7 @@
 // What all process images of a run have in common, and what each of their collectors begins with:
 // the profilers, loaded but not started, and their options.
+//
+// Also addresses that a collector had to find source positions for, as messages to the supervisor.
 #pragma once
 
 #include "framework/collector/hosted/hosted_profiler.h"
@@ -13,10 +15,13 @@
 #include "framework/symbols/symbolizer.h"
 
 #include <chrono>
+#include <cstddef>
 #include <ctime>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace assay::collector {
@@ -71,5 +76,14 @@ class Session {
     const std::chrono::nanoseconds begin_;
     std::unique_ptr<Deadline> deadline_;  // last, because it uses the guard
 };
+
+// Addresses that a collector had to find source positions for, as a message to the supervisor,
+// which finds them again for the collectors to come: most programs run the same code of the same
+// libraries.
+
+// In messages of at most `most` bytes.
+void for_each_message(const symbols::Request& asked, std::size_t most,
+                      const std::function<void(std::string_view)>& send);
+symbols::Request request_from(std::string_view message);
 
 }  // namespace assay::collector

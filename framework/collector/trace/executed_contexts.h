@@ -2,7 +2,7 @@
 // made, and what was executed in each.
 #pragma once
 
-#include "framework/collector/trace/context_tree.h"
+#include "framework/collector/trace/contexts.h"
 #include "framework/collector/trace/segment.h"
 #include "framework/trace/context_nodes.h"
 

@@ -6,10 +6,9 @@
 // context it counts by object, too.
 #pragma once
 
-#include "framework/collector/trace/context_tree.h"
+#include "framework/collector/trace/contexts.h"
 #include "framework/collector/trace/memory_objects.h"
 #include "framework/collector/trace/segment.h"
-#include "framework/collector/trace/shadow_stack.h"
 
 #include <cstdint>
 #include <span>

@@ -1,8 +1,9 @@
+// Compiled for each instruction set that has no kernel of its own.
 #include "plugins/reuse/kernel.h"
 
 namespace reuse {
 
-const Kernel baseline_kernel{
+const Kernel KERNEL{
     0,
     [](Top&, Order& order, const Tables&, const Touch* touches, std::size_t count, Item* items,
        Miss*, std::size_t&) { return touch_none(order, touches, count, items); },

@@ -1,0 +1,93 @@
+// Predictors of conditional branches. docs/reference/profilers/branch.md says where each is from.
+//
+// Also those of the targets of indirect branches.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace branch {
+
+class ConditionalPredictor {
+  public:
+    virtual ~ConditionalPredictor() = default;
+    // Predicts the branch at `pc`, then learns the outcome. Returns the prediction.
+    virtual bool predict(std::uint64_t pc, bool taken) = 0;
+    // Describes its tables in one line.
+    virtual std::string describe() const = 0;
+};
+
+inline constexpr unsigned kMostTableBits = 24;
+
+// `name` is "cachegrind", "bimodal", "gshare", "tournament" or "tage"; nullptr for any other name.
+// Tables have 2^`table_bits` entries, or the usual size for 0. Cachegrind's has only one size.
+std::unique_ptr<ConditionalPredictor> conditional_predictor(std::string_view name,
+                                                            unsigned table_bits);
+
+// A table of 2^bits saturating counters of `width` bits.
+class CounterTable {
+  public:
+    CounterTable(unsigned bits, unsigned width, std::uint8_t initial)
+        : mask_((std::uint64_t{1} << bits) - 1),
+          most_(static_cast<std::uint8_t>((1U << width) - 1)),
+          counters_(std::size_t{1} << bits, initial) {}
+
+    // True if the counter is in the upper half of its range.
+    bool predicts(std::uint64_t index) const { return counters_[index & mask_] > most_ / 2; }
+    void train(std::uint64_t index, bool up) {
+        std::uint8_t& counter = counters_[index & mask_];
+        if (up && counter < most_) ++counter;
+        if (!up && counter > 0) --counter;
+    }
+
+  private:
+    std::uint64_t mask_;
+    std::uint8_t most_;
+    std::vector<std::uint8_t> counters_;
+};
+
+// Predictors of where indirect jumps and calls go, and of where returns do.
+
+class TargetPredictor {
+  public:
+    virtual ~TargetPredictor() = default;
+    // Predicts where the branch at `pc` goes, is told, and learns from it. Returns the prediction.
+    virtual std::uint64_t predict(std::uint64_t pc, std::uint64_t target) = 0;
+    // A conditional branch has been executed.
+    virtual void note_outcome(bool taken) = 0;
+    virtual std::string describe() const = 0;
+};
+
+// "last", "target-cache" or "ittage", with tables of 2^`table_bits` entries, 0 for what is usual.
+// nullptr if there is none of that name.
+std::unique_ptr<TargetPredictor> target_predictor(std::string_view name, unsigned table_bits);
+
+// Where returns go: the addresses behind the calls that have not returned, the latest `depth` of
+// them. When it is full the oldest is forgotten; where none is left, it predicts 0.
+// C. F. Webb, "Subroutine call/return stack", IBM Technical Disclosure Bulletin 30(11), 1988.
+class ReturnStack {
+  public:
+    explicit ReturnStack(std::size_t depth) : entries_(depth) {}
+
+    void call(std::uint64_t return_pc) {
+        top_ = (top_ + 1) % entries_.size();
+        entries_[top_] = return_pc;
+        if (used_ < entries_.size()) ++used_;
+    }
+    std::uint64_t predict_return() {
+        if (used_ == 0) return 0;
+        const std::uint64_t predicted = entries_[top_];
+        top_ = (top_ + entries_.size() - 1) % entries_.size();
+        --used_;
+        return predicted;
+    }
+
+  private:
+    std::vector<std::uint64_t> entries_;
+    std::size_t top_ = 0, used_ = 0;
+};
+
+}  // namespace branch
