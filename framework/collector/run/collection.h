@@ -1,4 +1,13 @@
-// One process image, from its trace segment to its events file.
+// One process image, from its trace segment to its events file. The way of a record:
+//
+//     collect()                       while the program runs:
+//         TraceReader::consume()      takes a full buffer of the segment, and checks it
+//         Feed::process()             finds contexts and objects, and calls the profilers
+//         ImageProfile::take()        adds up the samples that a profiler returns
+//     finish()                        when it has ended:
+//         TraceReader::consume_rest() takes the last buffers, which are not full
+//         Feed::finish()              lets profilers return what they have kept, as samples
+//         ImageProfile::write()       divides counts among groups, finds sources, writes the file
 #pragma once
 
 #include "framework/collector/hosted/hosted_profiler.h"
