@@ -35,6 +35,17 @@ std::vector<bool> ImageProfile::columns_that(
     return columns;
 }
 
+template <typename Visit>
+void ImageProfile::for_each_column(const Visit& visit) const {
+    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
+        const ProfilerHandle& profiler = *session_.profilers[i];
+        if (profiler.lost()) continue;
+        for (std::size_t event = 0; event < profiler.events().size(); ++event)
+            if (!profiler.leaves_out(event))
+                visit(profiler, event, session_.columns.first(i) + event);
+    }
+}
+
 void ImageProfile::add_profiler(const ProfilerHandle& profiler, bool captures_calls) {
     captures_calls_.push_back(captures_calls);
     described_.push_back(profiler.descriptions().size());
@@ -159,24 +170,17 @@ void ImageProfile::scale(const Sampling& sampling) {
 // Of the columns, for people.
 std::string ImageProfile::errors(const Sampling& sampling) const {
     std::string text;
-    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
-        const ProfilerHandle& profiler = *session_.profilers[i];
-        if (profiler.lost()) continue;
-        for (std::size_t event = 0; event < profiler.events().size(); ++event) {
-            if (profiler.leaves_out(event)) continue;
-            text += (text.empty() ? "" : ", ") +
-                    session_.columns.event(session_.columns.first(i) + event).name;
-            const bool known = profiler.told_total(event) && sampling.tells_errors();
-            const auto error =
-                known ? sampling.error(session_.columns.first(i) + event) : std::nullopt;
-            const std::string why = profiler.why_no_error(event);
-            text += profiler.is_unscaled(event) ? " not scaled"
-                    : !why.empty()              ? fmt::format(" unknown ({})", why)
-                    : error                     ? fmt::format(" {:.1f} %", 100 * *error)
-                    : known                     ? " none counted"
-                                                : " unknown";
-        }
-    }
+    for_each_column([&](const ProfilerHandle& profiler, std::size_t event, std::size_t column) {
+        text += (text.empty() ? "" : ", ") + session_.columns.event(column).name;
+        const bool known = profiler.told_total(event) && sampling.tells_errors();
+        const auto error = known ? sampling.error(column) : std::nullopt;
+        const std::string why = profiler.why_no_error(event);
+        text += profiler.is_unscaled(event) ? " not scaled"
+                : !why.empty()              ? fmt::format(" unknown ({})", why)
+                : error                     ? fmt::format(" {:.1f} %", 100 * *error)
+                : known                     ? " none counted"
+                                            : " unknown";
+    });
     return text;
 }
 
@@ -365,9 +369,11 @@ std::string ImageProfile::summaries(const Sampling& sampling) const {
     if (sampling.wanted())
         summaries = fmt::format("=={0}== Sampled: {1}\n=={0}== Error, 95 % confidence: {2}\n",
                                 image_.pid, sampling.description(), errors(sampling));
+    const std::vector<std::uint64_t> sums = totals();
     for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
         if (session_.profilers[i]->lost()) continue;
-        std::string text = session_.profilers[i]->summary(totals(i));
+        std::string text = session_.profilers[i]->summary(std::span(sums).subspan(
+            session_.columns.first(i), session_.profilers[i]->events().size()));
         if (text.ends_with('\n')) text.pop_back();
         if (text.empty()) continue;
         if (!summaries.empty()) summaries += fmt::format("=={}==\n", image_.pid);
@@ -378,42 +384,31 @@ std::string ImageProfile::summaries(const Sampling& sampling) const {
 }
 
 std::vector<ImageProfile::Total> ImageProfile::file_totals() const {
+    const std::vector<std::uint64_t> sums = totals();
     std::vector<Total> found;
-    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
-        const ProfilerHandle& profiler = *session_.profilers[i];
-        if (profiler.lost()) continue;
-        const std::vector<std::uint64_t> sums = totals(i);
-        for (std::size_t event = 0; event < sums.size(); ++event)
-            if (!profiler.leaves_out(event))
-                found.push_back(
-                    {session_.columns.event(session_.columns.first(i) + event).name, sums[event]});
-    }
+    for_each_column([&](const ProfilerHandle&, std::size_t, std::size_t column) {
+        found.push_back({session_.columns.event(column).name, sums[column]});
+    });
     return found;
 }
 
-std::vector<std::uint64_t> ImageProfile::totals(std::size_t profiler) const {
-    std::vector<std::uint64_t> sums(session_.profilers[profiler]->events().size());
-    for (std::size_t row = 0; row < counts_.samples.rows(); ++row) {
-        const auto counts = counts_.samples.counts(row).subspan(session_.columns.first(profiler));
-        for (std::size_t event = 0; event < sums.size(); ++event) sums[event] += counts[event];
-    }
+std::vector<std::uint64_t> ImageProfile::totals() const {
+    std::vector<std::uint64_t> sums(session_.columns.size());
+    for (std::size_t row = 0; row < counts_.samples.rows(); ++row)
+        for (std::size_t column = 0; column < sums.size(); ++column)
+            sums[column] += counts_.samples.counts(row)[column];
     return sums;
 }
 
 // The profilers themselves have seen one point only.
 std::string ImageProfile::totals_of_points() const {
     std::string text = fmt::format("=={}==\n", image_.pid);
-    for (std::size_t i = 0; i < session_.profilers.size(); ++i) {
-        const ProfilerHandle& profiler = *session_.profilers[i];
-        if (profiler.lost()) continue;
-        const std::vector<std::uint64_t> sums = totals(i);
-        for (std::size_t event = 0; event < sums.size(); ++event) {
-            if (profiler.leaves_out(event)) continue;
-            const events::Event& column = session_.columns.event(session_.columns.first(i) + event);
-            text += fmt::format("=={}== {:<10}{:>20}  {}\n", image_.pid, column.name,
-                                with_thousands(sums[event]), column.description);
-        }
-    }
+    const std::vector<std::uint64_t> sums = totals();
+    for_each_column([&](const ProfilerHandle&, std::size_t, std::size_t column) {
+        const events::Event& event = session_.columns.event(column);
+        text += fmt::format("=={}== {:<10}{:>20}  {}\n", image_.pid, event.name,
+                            with_thousands(sums[column]), event.description);
+    });
     return text;
 }
 

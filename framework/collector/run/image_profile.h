@@ -62,6 +62,9 @@ class ImageProfile {
   private:
     using Executions = std::function<void(const Feed::TakeExecutions& take)>;
 
+    // Calls `visit(profiler, event, column)` for those of the file.
+    template <typename Visit>
+    void for_each_column(const Visit& visit) const;
     std::vector<bool> columns_that(
         const std::function<bool(std::size_t profiler, std::size_t event)>& is_one) const;
     void add(Counts& counts, std::size_t profiler, const SampleDatabase::Key& key,
@@ -81,7 +84,7 @@ class ImageProfile {
     void add_series(Profile& profile) const;
     void write_parts(const std::string& file, Feed& feed, const std::string& incomplete);
     std::string fall_back(const std::string& wanted, ProfileWriter& writer) const;
-    std::vector<std::uint64_t> totals(std::size_t profiler) const;
+    std::vector<std::uint64_t> totals() const;  // by column
     bool has_points() const { return session_.settings.regions.points != 0; }
     std::string totals_of_points() const;
 
