@@ -1,5 +1,6 @@
 #include "tools/cli/run.h"
 
+#include "framework/collector/launch/program.h"
 #include "framework/collector/run/run.h"
 #include "framework/collector/run/settings.h"
 #include "framework/support/error.h"

@@ -2,6 +2,8 @@
 
 #include "framework/support/descriptor.h"
 #include "framework/support/error.h"
+#include "framework/support/log.h"
+#include "framework/support/text.h"
 #include "framework/symbols/line_table.h"
 #include "framework/symbols/symbolizer.h"
 
