@@ -122,35 +122,23 @@ void write_series(const events::Series& series, Output& output) {
     output.section(fmt::format("Series: {}", printable(series.name)));
     if (!series.description.empty()) output.write(printable(series.description) + "\n");
     output.write(of_what(series) + "\n");
-    std::vector<std::string> names{printable(series.x.name)}, units{printable(series.x.unit)};
-    for (const events::Axis& column : series.columns) {
-        names.push_back(printable(column.name));
-        units.push_back(printable(column.unit));
-    }
-    std::vector<std::size_t> widths;
-    for (std::size_t i = 0; i < series.width(); ++i) {
-        if (units[i] == names[i]) units[i].clear();  // as misses of misses
-        if (!units[i].empty()) units[i] = "(" + units[i] + ")";
-        std::size_t width = std::max(names[i].size(), units[i].size());
-        for (std::size_t point = 0; point < series.points(); ++point)
-            width =
-                std::max(width, with_thousands(series.numbers[point * series.width() + i]).size());
-        widths.push_back(width);
-    }
-    const auto write_row = [&](const auto& text_of) {
-        std::string row;
-        for (std::size_t i = 0; i < series.width(); ++i)
-            row += fmt::format("{}{:>{}}", i == 0 ? "" : "  ", text_of(i), widths[i]);
-        row.erase(row.find_last_not_of(' ') + 1);
-        output.write(row + "\n");
+    std::vector<std::vector<std::string>> rows(2);  // names, units
+    const auto add_axis = [&](const events::Axis& axis) {
+        const std::string name = printable(axis.name), unit = printable(axis.unit);
+        rows[0].push_back(name);
+        // Not twice, as misses of misses.
+        rows[1].push_back(unit.empty() || unit == name ? "" : "(" + unit + ")");
     };
-    write_row([&](std::size_t i) { return names[i]; });
-    if (std::any_of(units.begin(), units.end(), [](const auto& unit) { return !unit.empty(); }))
-        write_row([&](std::size_t i) { return units[i]; });
-    for (std::size_t point = 0; point < series.points(); ++point)
-        write_row([&](std::size_t i) {
-            return with_thousands(series.numbers[point * series.width() + i]);
-        });
+    add_axis(series.x);
+    for (const events::Axis& column : series.columns) add_axis(column);
+    if (std::all_of(rows[1].begin(), rows[1].end(), [](const auto& unit) { return unit.empty(); }))
+        rows.pop_back();
+    for (std::size_t point = 0; point < series.points(); ++point) {
+        std::vector<std::string>& row = rows.emplace_back();
+        for (std::size_t i = 0; i < series.width(); ++i)
+            row.push_back(with_thousands(series.numbers[point * series.width() + i]));
+    }
+    output.write(aligned(rows, 0));
     output.write("\n");
 }
 

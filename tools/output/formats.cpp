@@ -116,23 +116,17 @@ void JsonWriter::real(std::optional<double> number) {
 }
 
 void JsonWriter::texts(std::string_view name, std::span<const std::string> values) {
-    key(name);
-    begin_array();
+    begin_array(name);
     for (const std::string& each : values) text(each);
     end_array();
 }
 
 void JsonWriter::named_texts(std::string_view name,
                              std::span<const std::pair<std::string, std::string>> values) {
-    key(name);
-    begin_array();
-    for (const auto& [each, value] : values) {
-        begin_object();
-        text("name", each);
-        text("text", value);
-        end_object();
-    }
-    end_array();
+    objects(name, values, [&](const auto& each) {
+        text("name", each.first);
+        text("text", each.second);
+    });
 }
 
 void JsonWriter::numbers(std::span<const std::uint64_t> numbers) {

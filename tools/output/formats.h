@@ -99,8 +99,7 @@ class JsonWriter {
     }
     template <typename Numbers>
     void numbers(std::string_view name, const Numbers& values) {
-        key(name);
-        begin_array();
+        begin_array(name);
         for (const auto each : values) number(each);
         end_array();
     }

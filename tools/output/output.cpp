@@ -31,6 +31,25 @@ std::string padded(std::string_view text, std::size_t width) {
     return out;
 }
 
+std::string aligned(const std::vector<std::vector<std::string>>& rows, std::size_t left) {
+    std::vector<std::size_t> widths;
+    for (const std::vector<std::string>& row : rows) {
+        widths.resize(std::max(widths.size(), row.size()));
+        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    }
+    std::string text;
+    for (const std::vector<std::string>& row : rows) {
+        std::string line;
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            const std::string blanks(widths[i] - row[i].size(), ' ');
+            line += (i == 0 ? "" : "  ") + (i < left ? row[i] + blanks : blanks + row[i]);
+        }
+        line.erase(line.find_last_not_of(' ') + 1);
+        text += line + "\n";
+    }
+    return text;
+}
+
 // https://no-color.org: any value that is not empty switches colour off.
 bool terminal_has_color() {
     const char* const no_color = std::getenv("NO_COLOR");

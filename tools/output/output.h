@@ -14,11 +14,15 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace assay {
 
 // The text and blanks behind it up to that width.
 std::string padded(std::string_view text, std::size_t width);
+// A line for each row of texts, in columns as wide as their widest text. The first `left` columns
+// begin at one place, the others end at one.
+std::string aligned(const std::vector<std::vector<std::string>>& rows, std::size_t left);
 
 // Whether colours are wanted and can be shown where stdout goes.
 bool terminal_has_color();

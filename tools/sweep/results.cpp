@@ -263,19 +263,7 @@ std::string text_table(const Plan& plan, const Results& results) {
                               ? cell_text(results.row(point)[i], results.columns()[i])
                               : "-");
     }
-    std::vector<std::size_t> widths(rows[0].size());
-    for (const auto& row : rows)
-        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-    std::string text;
-    for (const auto& row : rows) {
-        std::string line;
-        for (std::size_t i = 0; i < row.size(); ++i) {
-            const std::string blanks(widths[i] - row[i].size(), ' ');
-            line += (i == 0 ? "" : "  ") + (i < options ? row[i] + blanks : blanks + row[i]);
-        }
-        text += line + "\n";
-    }
-    return text;
+    return aligned(rows, options);
 }
 
 }  // namespace assay::sweep
