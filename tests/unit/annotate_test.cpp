@@ -458,7 +458,7 @@ TEST_CASE(
     CHECK(!contains(shown, "old/d.c"));
 }
 
-TEST_CASE("whole profile: where objects were loaded, unless files say different things") {
+TEST_CASE("profile: where objects were loaded, unless files say different things") {
     const TemporaryFolder folder;
     const auto file = [&](const std::string& name, const std::string& loads) {
         return folder.write(
@@ -476,7 +476,7 @@ TEST_CASE("whole profile: where objects were loaded, unless files say different 
     CHECK(profile.objects()[1].load == 0x10);
 }
 
-TEST_CASE("whole profile: different lines take no more than the limit") {
+TEST_CASE("profile: different lines take no more than the limit") {
     const TemporaryFolder folder;
     std::string text = "desc: a\ncmd: a\nevents: Ir\nfl=a.c\nfn=f\n";
     for (int i = 1; i <= 200'000; ++i) text += std::to_string(i) + " 1\n";

@@ -117,8 +117,7 @@ void CallTable::write_json_calls(std::string_view key, const std::vector<Call>& 
             json.null();
         else
             json.number(call.number);
-        json.key("counts");
-        write_counts(columns_.header, columns_.shown, call.counts, json);
+        write_counts("counts", columns_.header, columns_.shown, call.counts, json);
     });
 }
 
@@ -126,10 +125,8 @@ void CallTable::write_json(JsonWriter& json) const {
     json.objects("calls", functions_, [&](const Function& function) {
         json.text("file", function.file);
         json.text("function", function.name);
-        json.key("inclusive");
-        write_counts(columns_.header, columns_.shown, function.inclusive, json);
-        json.key("exclusive");
-        write_counts(columns_.header, columns_.shown, function.exclusive, json);
+        write_counts("inclusive", columns_.header, columns_.shown, function.inclusive, json);
+        write_counts("exclusive", columns_.header, columns_.shown, function.exclusive, json);
         write_json_calls("callers", function.callers, json);
         write_json_calls("callees", function.callees, json);
     });
@@ -224,10 +221,8 @@ void TreeTable::write_json(JsonWriter& json) const {
         json.number("depth", frame.depth - 1);
         json.text("function", tree_.name(frame));
         json.text("entry", entry(frame).empty() ? "call" : entry(frame));
-        json.key("inclusive");
-        write_counts(columns_.header, columns_.shown, inclusive(number), json);
-        json.key("exclusive");
-        write_counts(columns_.header, columns_.shown, exclusive(number), json);
+        write_counts("inclusive", columns_.header, columns_.shown, inclusive(number), json);
+        write_counts("exclusive", columns_.header, columns_.shown, exclusive(number), json);
     });
 }
 

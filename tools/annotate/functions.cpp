@@ -32,16 +32,16 @@ std::uint32_t outer(By by, const Profile& profile, std::size_t function) {
 // Those above the threshold, in no order. Of millions few are: what all have is in one place.
 std::vector<Group> groups_above_threshold(By by, const Profile& profile,
                                           const std::vector<SortColumn>& sort) {
+    const FunctionTable& functions = profile.by_source();
     const std::size_t columns = profile.totals().size();
-    const std::size_t names =
-        (by == By::kFile ? profile.by_source().files() : profile.by_source().names()).size();
+    const std::size_t names = (by == By::kFile ? functions.files() : functions.names()).size();
     std::vector<std::uint64_t> counts(names * columns);
     std::vector<std::uint32_t> sizes(names), group_of(names);
     std::vector<bool> has_large(names);  // a function that is above the threshold
-    for (std::size_t i = 0; i < profile.by_source().size(); ++i) {
+    for (std::size_t i = 0; i < functions.size(); ++i) {
         const std::uint32_t name = outer(by, profile, i);
         ++sizes[name];
-        const Counts row = profile.by_source().counts(i);
+        const Counts row = functions.counts(i);
         for (std::size_t e = 0; e < columns; ++e) counts[name * columns + e] += row[e];
         // Those of a difference may cancel.
         if (profile.header().difference &&
@@ -57,7 +57,7 @@ std::vector<Group> groups_above_threshold(By by, const Profile& profile,
         groups.push_back({name, {sum.begin(), sum.end()}, {}, sizes[name]});
         group_of[name] = static_cast<std::uint32_t>(groups.size());
     }
-    for (std::size_t i = 0; i < profile.by_source().size(); ++i)
+    for (std::size_t i = 0; i < functions.size(); ++i)
         if (const std::uint32_t group = group_of[outer(by, profile, i)])
             groups[group - 1].functions.push_back(i);
     return groups;
@@ -146,8 +146,8 @@ class GroupWriter {
     }
 
     std::string_view inner_name(std::size_t function) const {
-        return by_ == By::kFile ? profile_.by_source().names()[profile_.by_source().name(function)]
-                                : profile_.by_source().files()[profile_.by_source().file(function)];
+        return by_ == By::kFile ? profile_.by_source().name_text(function)
+                                : profile_.by_source().file_text(function);
     }
 
     By by_;
@@ -172,8 +172,8 @@ std::vector<std::size_t> functions_in_order(const Profile& profile,
     std::vector<std::size_t> functions(profile.by_source().size());
     std::iota(functions.begin(), functions.end(), 0);
     const auto name = [&](std::size_t function) {
-        return std::pair(profile.by_source().files()[profile.by_source().file(function)],
-                         profile.by_source().names()[profile.by_source().name(function)]);
+        return std::pair(profile.by_source().file_text(function),
+                         profile.by_source().name_text(function));
     };
     std::sort(functions.begin(), functions.end(), [&](std::size_t a, std::size_t b) {
         return comes_first(profile.by_source().counts(a), profile.by_source().counts(b), sort,

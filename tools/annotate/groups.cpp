@@ -222,14 +222,12 @@ void GroupTable::write_json(std::uint32_t number, JsonWriter& json) const {
         if (key != "stack" && key != "binary") json.text(key, value);
     json.end_object();
     json.texts("callers", group.callers);
-    json.key("counts");
-    write_counts(columns_.header, columns_.shown, group.counts, json);
+    write_counts("counts", columns_.header, columns_.shown, group.counts, json);
     json.objects("lines", lines_of(number), [&](const Groups::Line& line) {
         json.text("file", profile_.text(line.file));
         json.text("function", profile_.text(line.function));
         json.number("line", line.line);
-        json.key("counts");
-        write_counts(columns_.header, columns_.shown, line.counts, json);
+        write_counts("counts", columns_.header, columns_.shown, line.counts, json);
     });
     json.begin_array("inner");
     for (const std::uint32_t inner : group.inner) write_json(inner, json);

@@ -29,8 +29,7 @@ class Document {
         json_.named_texts("descriptions", profile_.heads().descriptions());
         write_event_list(columns_.header, columns_.shown, json_);
         write_derived();
-        json_.key("totals");
-        write_row(columns_.totals);
+        write_row("totals", columns_.totals);
         write_functions(sort);
         write_inlined(sort);
         if (content_.calls) content_.calls->write_json(json_);
@@ -56,7 +55,9 @@ class Document {
         json_.end_array();
     }
 
-    void write_row(Counts counts) { write_counts(columns_.header, columns_.shown, counts, json_); }
+    void write_row(std::string_view key, Counts counts) {
+        write_counts(key, columns_.header, columns_.shown, counts, json_);
+    }
 
     // Those above the threshold. With a threshold of 0, all.
     void write_functions(const std::vector<SortColumn>& sort) {
@@ -65,11 +66,9 @@ class Document {
             const Counts counts = profile_.by_source().counts(function);
             if (!is_above_threshold(counts, columns_.totals, sort, columns_.header)) continue;
             json_.begin_object();
-            json_.text("file", profile_.by_source().files()[profile_.by_source().file(function)]);
-            json_.text("function",
-                       profile_.by_source().names()[profile_.by_source().name(function)]);
-            json_.key("counts");
-            write_row(counts);
+            json_.text("file", profile_.by_source().file_text(function));
+            json_.text("function", profile_.by_source().name_text(function));
+            write_row("counts", counts);
             json_.end_object();
         }
         json_.end_array();
@@ -93,8 +92,7 @@ class Document {
             json_.text("file", row.function.file);
             json_.text("function", row.function.function);
             write_call(row.call);
-            json_.key("counts");
-            write_row(row.counts);
+            write_row("counts", row.counts);
         });
     }
 
@@ -132,8 +130,7 @@ class Document {
                 json_.text(text[line.line - 1]);
             else
                 json_.null();
-            json_.key("counts");
-            write_row(line.counts);
+            write_row("counts", line.counts);
             if (options_.instructions) {
                 json_.begin_array("instructions");
                 for (; instruction != instructions.end() && instruction->line <= line.line;
@@ -155,8 +152,7 @@ class Document {
             json_.null();
         else
             json_.text(text->second);
-        json_.key("counts");
-        write_row(at.counts);
+        write_row("counts", at.counts);
         json_.end_object();
     }
 

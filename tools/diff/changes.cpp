@@ -25,8 +25,8 @@ std::vector<std::uint32_t> add_functions(Side side, const Profile& profile,
                                          FunctionMatching& matching) {
     std::vector<std::uint32_t> numbers(profile.by_source().size());
     for (std::size_t i = 0; i < numbers.size(); ++i)
-        numbers[i] = matching.add(side, profile.by_source().files()[profile.by_source().file(i)],
-                                  profile.by_source().names()[profile.by_source().name(i)]);
+        numbers[i] =
+            matching.add(side, profile.by_source().file_text(i), profile.by_source().name_text(i));
     return numbers;
 }
 

@@ -89,10 +89,8 @@ void write(const Options& options, const Comparison& comparison, JsonWriter& jso
     const events::Header& header = comparison.header();
     const std::vector<std::size_t>& shown = comparison.shown();
     const auto write_both = [&](Counts old_counts, Counts new_counts) {
-        json.key("old");
-        write_counts(header, shown, old_counts, json);
-        json.key("new");
-        write_counts(header, shown, new_counts, json);
+        write_counts("old", header, shown, old_counts, json);
+        write_counts("new", header, shown, new_counts, json);
     };
     json.begin_object();
     json.text("format", "assay-diff");

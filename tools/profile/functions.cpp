@@ -49,9 +49,8 @@ void FunctionTable::match() {
     FunctionMatching matching;
     std::vector<std::uint32_t> numbers(functions_.size());
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-        const std::string_view in = files_[file(i)], called = names_[name(i)];
-        if (origins_[i].is_old) numbers[i] = matching.add(Side::kOld, in, called);
-        if (origins_[i].is_new) numbers[i] = matching.add(Side::kNew, in, called);
+        if (origins_[i].is_old) numbers[i] = matching.add(Side::kOld, file_text(i), name_text(i));
+        if (origins_[i].is_new) numbers[i] = matching.add(Side::kNew, file_text(i), name_text(i));
     }
     matching.match();
     CountTable matched;

@@ -46,6 +46,8 @@ class FunctionTable {
     std::uint32_t name(std::size_t function) const {
         return static_cast<std::uint32_t>(functions_.key(function));
     }
+    std::string_view file_text(std::size_t function) const { return files_[file(function)]; }
+    std::string_view name_text(std::size_t function) const { return names_[name(function)]; }
     Counts counts(std::size_t function) const { return functions_.counts(function); }
 
     const Strings& files() const { return files_; }

@@ -598,28 +598,32 @@ std::vector<Row> sums_of(std::vector<Row> rows) {
 
 }  // namespace
 
+template <typename Use>
+void Profile::for_each_place_in(std::uint32_t file, const Use& use) const {
+    for (std::uint32_t place = 0; place < places_.size(); ++place)
+        if (source_files_[place] == file) use(place);
+}
+
+std::vector<std::uint64_t> Profile::counts_of(CountStore::Row row) const {
+    std::vector<std::uint64_t> counts(counts_.columns());
+    counts_.read(row, counts);
+    return counts;
+}
+
 std::vector<SourceLine> Profile::source_lines(std::uint32_t file) const {
     std::vector<SourceLine> rows;
-    for (std::uint32_t place = 0; place < places_.size(); ++place) {
-        if (source_files_[place] != file) continue;
-        for (const Line& line : lines(place)) {
-            rows.push_back({line.line, std::vector<std::uint64_t>(counts_.columns())});
-            counts_.read(line.row, rows.back().counts);
-        }
-    }
+    for_each_place_in(file, [&](std::uint32_t place) {
+        for (const Line& line : lines(place)) rows.push_back({line.line, counts_of(line.row)});
+    });
     return sums_of(std::move(rows));
 }
 
 std::vector<SourceInstruction> Profile::source_instructions(std::uint32_t file) const {
     std::vector<SourceInstruction> rows;
-    for (std::uint32_t place = 0; place < places_.size(); ++place) {
-        if (source_files_[place] != file) continue;
-        for (const Instruction& at : instructions(place)) {
-            rows.push_back(
-                {at.line, at.object, at.address, std::vector<std::uint64_t>(counts_.columns())});
-            counts_.read(at.row, rows.back().counts);
-        }
-    }
+    for_each_place_in(file, [&](std::uint32_t place) {
+        for (const Instruction& at : instructions(place))
+            rows.push_back({at.line, at.object, at.address, counts_of(at.row)});
+    });
     return sums_of(std::move(rows));
 }
 

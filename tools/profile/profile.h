@@ -247,6 +247,9 @@ class Profile final : public events::Handler {
     // Of the location that is being read.
     bool takes(unsigned parts) const { return !skips_ && (taken_ & parts) != 0; }
     void add_up_rows();
+    template <typename Use>
+    void for_each_place_in(std::uint32_t source_file, const Use& use) const;
+    std::vector<std::uint64_t> counts_of(CountStore::Row row) const;
     void start_first(const events::Header& header);
     void add_totals(Counts totals);
     std::vector<std::string> callers_of(std::uint64_t context) const;

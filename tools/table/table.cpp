@@ -274,9 +274,9 @@ void write_event_list(const events::Header& header, const std::vector<std::size_
     });
 }
 
-void write_counts(const events::Header& header, const std::vector<std::size_t>& shown,
-                  Counts counts, JsonWriter& json) {
-    json.begin_array();
+void write_counts(std::string_view key, const events::Header& header,
+                  const std::vector<std::size_t>& shown, Counts counts, JsonWriter& json) {
+    json.begin_array(key);
     for (const std::size_t column : shown) {
         const std::size_t events = header.events.size();
         if (column < events && header.difference) {

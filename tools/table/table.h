@@ -108,7 +108,7 @@ class Table {
 void write_event_list(const events::Header& header, const std::vector<std::size_t>& shown,
                       JsonWriter& json);
 // Those of the columns shown; a figure that has no value there is null.
-void write_counts(const events::Header& header, const std::vector<std::size_t>& shown,
-                  Counts counts, JsonWriter& json);
+void write_counts(std::string_view key, const events::Header& header,
+                  const std::vector<std::size_t>& shown, Counts counts, JsonWriter& json);
 
 }  // namespace assay
