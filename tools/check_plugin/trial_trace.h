@@ -2,9 +2,9 @@
 #pragma once
 
 #include "framework/collector/profilers/trace_parser.h"
+#include "framework/collector/trace/contexts.h"
 #include "framework/collector/trace/interval_reader.h"
 #include "framework/collector/trace/segment.h"
-#include "framework/collector/trace/contexts.h"
 #include "framework/collector/trace/trace_reader.h"
 #include "framework/driver/replay/image_trace.h"
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "framework/events/header.h"
-#include "framework/symbols/elf_file.h"
 #include "framework/symbols/dwarf_resolver.h"
+#include "framework/symbols/elf_file.h"
 #include "framework/symbols/symbol_table.h"
 #include "framework/x86/decoder.h"
 
