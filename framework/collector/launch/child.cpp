@@ -24,12 +24,12 @@
 namespace assay::collector {
 namespace {
 
-// For the signal handler.
+// Used by the signal handler.
 std::atomic<int> forward_pid{0};
 
-// The terminal sends its signals to all foreground processes, the program among them. These signals
-// come from the kernel (drivers/tty/n_tty.c, isig()). What the program itself sends to its process
-// group or its parent is not for the program again.
+// The terminal sends its signals to all foreground processes, and so to the program. These signals
+// come from the kernel (drivers/tty/n_tty.c, isig()). A signal that the program sends to its
+// process group or to its parent must not come back to the program.
 void forward(int signal, siginfo_t* info, void*) {
     const int error = errno;
     if (info->si_code != SI_KERNEL && info->si_pid != forward_pid) Child::send(signal);
@@ -38,10 +38,10 @@ void forward(int signal, siginfo_t* info, void*) {
 
 constexpr std::array kForwarded{SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
-// Between fork and exec: system calls only.
+// Runs between fork and exec, so it may use system calls only.
 [[noreturn]] void become_driver(const char* driver, char* const* argv, char* const* environment,
                                 const trace::Launch& launch, int start_fd) {
-    // Without the collector nothing empties the trace buffers: the program would hang.
+    // The program would hang without the collector, because nothing would empty the trace buffers.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     char go = 0;
     while (read(start_fd, &go, 1) < 0 && errno == EINTR) {
@@ -64,10 +64,10 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
     return to;
 }
 
-// The child inherits the personality; the collector's own takes effect only with an exec.
-// Containers do not permit it, and the driver does without: it chooses the program's addresses
-// itself. But the driver's own are then random, and may be where a program demands to have
-// something.
+// The child inherits the personality. A personality takes effect only at an exec, so the collector
+// itself is not affected. Containers may forbid the call. The driver still chooses the program's
+// addresses itself then, but its own addresses are random: the driver may lie where the program
+// demands memory.
 class AddressesNotRandomized {
   public:
     explicit AddressesNotRandomized(bool wanted) {
@@ -77,7 +77,7 @@ class AddressesNotRandomized {
             personality(static_cast<unsigned long>(before_) | ADDR_NO_RANDOMIZE);
     }
     ~AddressesNotRandomized() {
-        // Not in the child, which keeps it for its exec.
+        // The child keeps the personality for its exec.
         if (before_ >= 0 && getpid() == parent_) personality(static_cast<unsigned long>(before_));
     }
     AddressesNotRandomized(const AddressesNotRandomized&) = delete;
@@ -97,8 +97,8 @@ struct Child::Signals {
     };
     std::vector<Saved> saved;
 
-    // Also of a signal that is ignored, as SIGINT is for what a script starts in the background:
-    // the program inherits that, but may have a handler by now.
+    // Also handles signals that are ignored, such as SIGINT in a background job of a script. The
+    // program inherits the ignoring, but may have set a handler since.
     void set(int signal, struct sigaction action) {
         Saved before{signal, {}};
         sigaction(signal, nullptr, &before.action);
@@ -114,7 +114,7 @@ struct Child::Signals {
 Child::Child(const Settings& settings) : signals_(std::make_unique<Signals>()) {
     const std::vector<char*> argv = pointers(settings.argv);
     std::vector<char*> own;
-    // clearenv(3) leaves none, not even an empty one.
+    // `environ` is null after clearenv(3).
     for (char** variable = environ; variable && *variable; ++variable) own.push_back(*variable);
     const trace::DriverEnvironment environment = trace::driver_environment(own, settings.launch);
     int pipe_ends[2];
@@ -130,9 +130,9 @@ Child::Child(const Settings& settings) : signals_(std::make_unique<Signals>()) {
     take_default.sa_handler = SIG_DFL;
     pass_on.sa_sigaction = forward;
     pass_on.sa_flags = SA_SIGINFO | SA_RESTART;
-    // Nobody may be reading assay's stderr any more, which must not end the run.
+    // The reader of assay's stderr may have gone away. That must not end the run.
     signals_->set(SIGPIPE, ignore);
-    // Where it is ignored, the kernel forgets how the program ended.
+    // If SIGCHLD is ignored, the kernel forgets how the program ended.
     signals_->set(SIGCHLD, take_default);
     for (const int signal : kForwarded) signals_->set(signal, pass_on);
     {
@@ -170,7 +170,7 @@ Child::~Child() {
 
 void Child::start() {
     constexpr char kGo = 1;
-    // A child that was killed meanwhile is found by ended().
+    // ended() notices a child that was killed in the meantime.
     [[maybe_unused]] const auto written = write(start_fd_, &kGo, 1);
 }
 
@@ -188,7 +188,8 @@ Ending Child::wait() {
         }
         return status == 0;
     };
-    // It is left a zombie at first: its process id must not be reused while signals go there.
+    // The child stays a zombie at first: its process id must not be reused while signals are sent
+    // to it.
     const bool found = wait_for_end(WNOWAIT);
     forward_pid = 0;
     signals_->restore();
@@ -211,7 +212,7 @@ void Child::abandon() {
 
 void end_like(const Ending& ending) {
     if (ending.signal == 0) std::exit(ending.exit_status);
-    // The program has dumped its core if it was to: not assay on top.
+    // The program has already dumped its core if it was to. A core of assay must not follow.
     const rlimit no_core{0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
     std::signal(ending.signal, SIG_DFL);
@@ -226,7 +227,7 @@ void end_like(const Ending& ending) {
 
 namespace {
 
-// For the signal handler.
+// Used by the signal handler.
 std::atomic<std::atomic<std::uint32_t>*> rung{nullptr};
 
 void on_end(int) {

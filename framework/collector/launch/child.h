@@ -1,6 +1,6 @@
-// The driver's process, and with it the profiled program: a child of assay.
+// The driver's process, a child of assay. The profiled program runs in the same process.
 //
-// Also the pipe that tells its end to the collector.
+// This file also has the pipe that tells the collector when the process ends.
 #pragma once
 
 #include "framework/trace/launch.h"
@@ -14,25 +14,23 @@
 
 namespace assay::collector {
 
-// How a process ended.
 struct Ending {
     int exit_status = 0;
     int signal = 0;  // 0 if it exited
 };
 
-// While the child runs, signals that ask a process to end, or to do something, are for the program:
-// they are passed on to it, except those of the terminal, which the program gets anyway. One child
-// at a time.
+// While the child runs, assay passes on to it the signals that ask a process to end or to act. The
+// terminal sends its signals to the program directly. Only one child can exist at a time.
 class Child {
   public:
     struct Settings {
-        std::string driver;             // its file
-        std::vector<std::string> argv;  // the program's
+        std::string driver;             // path of its file
+        std::vector<std::string> argv;  // of the program
         trace::Launch launch;           // its descriptors stay open in the child
         bool randomize_addresses;
     };
 
-    // Forks. The child waits for start() before it executes the driver, so that its process id is
+    // Forks. The child waits for start() before it executes the driver: its process id is then
     // known while profilers are set up. Throws Error.
     explicit Child(const Settings& settings);
     // Kills a child that has not ended.
@@ -44,9 +42,10 @@ class Child {
     void start();
     // Sends the child a signal if it has not ended. Async-signal-safe.
     static void send(int signal);
-    // Waits for its end; signals have their usual effect from then on.
+    // Waits until the child ends. Signals have their usual effect from then on.
     Ending wait();
-    // In another process that fork(2) has made of this one: not its child, and not its signals.
+    // Called in a process that was forked from this one. The child and its signals stay with the
+    // parent.
     void abandon();
 
   private:
@@ -58,16 +57,16 @@ class Child {
     std::optional<Ending> ending_;
 };
 
-// Ends this process as the child ended.
+// Ends this process in the same way as the child.
 [[noreturn]] void end_like(const Ending& ending);
 
 // Tells when a process image has ended (framework/trace/launch.h).
 
 class Lifeline {
   public:
-    // A new pipe, whose writing end a driver shall inherit. Throws Error.
+    // Creates a pipe. A driver inherits its writing end. Throws Error.
     Lifeline();
-    // The reading end of one that a driver has made.
+    // Takes the reading end of a pipe that a driver has made.
     explicit Lifeline(int reading_end) : reading_end_(reading_end) {}
     ~Lifeline();
     Lifeline(const Lifeline&) = delete;
@@ -75,13 +74,14 @@ class Lifeline {
 
     int reading_end() const { return reading_end_; }
     int writing_end() const { return writing_end_; }
-    // Once the driver has it.
+    // Called once the driver has the writing end.
     void close_writing_end();
-    // From now on the end increments `doorbell` and wakes who waits for it, by SIGIO: it interrupts
-    // no sleep that begins after the last look at ended(), since the doorbell has changed by then.
-    // What else sends SIGIO does the same. One lifeline at a time.
+    // From now on, the end of the image increments `doorbell` and sends SIGIO, which wakes a
+    // waiting thread. Check ended() before each sleep: `doorbell` has changed by then, so the sleep
+    // ends at once. Other senders of SIGIO have the same effect. Only one lifeline can ring at a
+    // time.
     void ring_at_end(std::atomic<std::uint32_t>& doorbell) const;
-    // Also if a profiler has closed it: nothing more is heard from it.
+    // Also true if a profiler has closed the descriptor, because nothing more can be heard from it.
     bool ended() const;
 
   private:

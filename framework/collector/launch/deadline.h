@@ -1,9 +1,10 @@
-// The end of a run that takes too long (--timeout): the program gets SIGTERM, and SIGKILL if it has
-// not ended some seconds later. A call of a profiler that goes on for as long after that is given
-// up. If assay has not ended then, nothing is left but to end it at once.
+// Ends a run that takes too long (--timeout). The program gets SIGTERM first, and SIGKILL if it has
+// not ended some seconds later. The next step gives up calls of profilers that do not return. The
+// last step ends assay at once.
 //
-//   timeout          + grace           + 2 grace              + 3 grace
-//   SIGTERM          SIGKILL           calls are looked at    the call of before: given up ...
+//    timeout          + grace           + 2 grace              + 3 grace
+//    SIGTERM          SIGKILL           calls are looked at    a call that still runs is given up
+// ...
 #pragma once
 
 #include "framework/collector/profilers/crash_guard.h"
@@ -18,8 +19,8 @@
 
 namespace assay::collector {
 
-// Threads that are started in its scope get no signals: those of a run are for the thread that
-// collects.
+// Threads that are started in the scope of this object get no signals. Signals are for the thread
+// that collects.
 
 class SignalsBlocked {
   public:
@@ -39,14 +40,14 @@ class SignalsBlocked {
 class Deadline {
   public:
     using Clock = std::chrono::steady_clock;
-    static constexpr int kExitStatus = 124;  // as timeout(1)
+    static constexpr int kExitStatus = 124;  // the same as timeout(1)
     static constexpr std::chrono::seconds kGrace{5};
 
-    // Watches the run from now on. `send` sends the program a signal if it is still running;
-    // another thread calls it. `name`: of the limit, for messages.
+    // Watches the run from now on. Another thread calls `send`, which sends the program a signal if
+    // it is still running. `name` is the name of the limit, for messages.
     Deadline(Clock::time_point end, const std::string& name, CrashGuard& guard,
              std::function<void(int signal)> send);
-    // The run has ended.
+    // Called when the run has ended.
     ~Deadline();
     Deadline(const Deadline&) = delete;
     Deadline& operator=(const Deadline&) = delete;
@@ -56,7 +57,7 @@ class Deadline {
 
   private:
     void watch();
-    // False if the run ends before.
+    // Returns false if the run ends before `time`.
     bool sleep_until(Clock::time_point time);
 
     const Clock::time_point end_;

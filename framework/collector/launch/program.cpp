@@ -19,7 +19,7 @@
 namespace assay::collector {
 namespace {
 
-// What a system without confstr would search (execvp(3)).
+// The path that execvp(3) searches on a system without confstr.
 constexpr const char* kDefaultPath = "/bin:/usr/bin";
 
 [[noreturn]] void cannot_run(const std::string& file, const std::string& why,
@@ -27,7 +27,7 @@ constexpr const char* kDefaultPath = "/bin:/usr/bin";
     throw Error(fmt::format("cannot run {}: {}", file, why), status);
 }
 
-// 0, or why the kernel would not execute the file.
+// Returns 0, or the errno with which the kernel would refuse to execute the file.
 int executable_error(const std::string& file) {
     struct stat status;
     if (stat(file.c_str(), &status) != 0) return errno;
@@ -39,7 +39,8 @@ int exit_status(int error) {
     return error == ENOENT || error == ENOTDIR ? kExitNotFound : kExitNotExecutable;
 }
 
-// As execvp: a file that may not be executed is passed over, but remembered.
+// Searches in the way of execvp: skips a file that may not be executed, but reports it if nothing
+// else is found.
 std::string search(const std::string& name) {
     if (name.find('/') != std::string::npos) {
         if (const int error = executable_error(name))
@@ -58,7 +59,7 @@ std::string search(const std::string& name) {
     cannot_run(name, "not found on PATH", kExitNotFound);
 }
 
-// A regular file's bytes, read where they are asked for.
+// A regular file, read on demand.
 class File {
   public:
     explicit File(const std::string& path)
@@ -83,8 +84,8 @@ class File {
     std::uint64_t size_ = 0;
 };
 
-// The checks of the kernel's ELF loader (fs/binfmt_elf.c, load_elf_binary) that need no mapping.
-// Returns the dynamic linker's name.
+// Makes those checks of the kernel's ELF loader (fs/binfmt_elf.c, load_elf_binary) that need no
+// mapping. Returns the path of the dynamic linker.
 std::string check_elf(const std::string& path, const File& file) {
     Elf64_Ehdr header{};
     const std::size_t got = file.read(&header, sizeof header);
@@ -144,7 +145,7 @@ Program find_program(const std::vector<std::string>& argv) {
         if (const int error = executable_error(script->interpreter))
             cannot_run(program.file, fmt::format("its interpreter \"{}\": {}", script->interpreter,
                                                  system_reason(error)));
-        // The kernel puts the script's path in the place of its argv[0].
+        // The kernel replaces argv[0] by the path of the script.
         std::vector<std::string> words{script->interpreter};
         if (script->argument) words.push_back(*script->argument);
         words.push_back(program.file);

@@ -1,4 +1,5 @@
-// Finds the program to profile, as execvp(3) would, and refuses early what cannot be executed.
+// Finds the program to profile in the way of execvp(3), and refuses early a file that cannot be
+// executed.
 #pragma once
 
 #include <string>
@@ -8,10 +9,10 @@ namespace assay::collector {
 
 struct Program {
     std::string file;               // the ELF file to load
-    std::string invoked;            // the file that was found first: a script, or the same
-    std::vector<std::string> argv;  // as it shall see it
-    std::string name;               // of what the user named, without folders
-    std::string dynamic_linker;     // as the file names it; empty if it names none
+    std::string invoked;            // the file that was found first: a script, or `file`
+    std::vector<std::string> argv;  // arguments that the program sees
+    std::string name;               // name that the user wrote, without folders
+    std::string dynamic_linker;     // path that the file names; empty for a static program
     std::string privilege;          // see support/program_file.h; "" for an ordinary program
 };
 

@@ -53,18 +53,19 @@ void discard_stream(int stream) {
 
 constexpr int kBeSilent = SIGUSR1;
 
-// A collector goes on behind a run that has ended: whoever reads assay's stderr waits for its end.
-// The supervisor says when; what is sent to all of the process group is for the program.
+// Called in a collector that outlives the run. It closes stderr, because a reader of assay's stderr
+// waits until all writers have closed it. The supervisor sends the signal for that. The same signal
+// to the whole process group is meant for the program.
 void be_silent(int, siginfo_t* info, void*) {
     if (info->si_pid != getppid()) return;
     const int error = errno;
     discard_stream(STDERR_FILENO);
-    HostedProfiler::signal_all(kBeSilent);  // whose handler this is, too
+    HostedProfiler::signal_all(kBeSilent);  // its process has the same handler
     errno = error;
 }
 
-// Signals that a terminal or a user sends to the run are for the program: the collectors end when
-// it does.
+// A terminal or a user sends signals to the run for the sake of the program. The collectors ignore
+// them: they end when the program ends.
 void ignore_signals() {
     for (const int number : {SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGPIPE, SIGUSR2, SIGTSTP})
         std::signal(number, SIG_IGN);
@@ -81,7 +82,7 @@ sigset_t child_signal() {
     return set;
 }
 
-// The image's number within its process, from 1.
+// Returns the number of the image within its process, from 1.
 unsigned image_number(int segment) {
     std::uint32_t number = 0;
     const auto offset = trace::kControlOffset + offsetof(trace::Control, image);
@@ -89,8 +90,9 @@ unsigned image_number(int segment) {
     return got == sizeof number ? number : 1;
 }
 
-// As recv(2). Descriptors stay -1 if the message is not a driver's of this version, or if this
-// process cannot have them, of which `truncated` tells.
+// Returns the result of recv(2). The descriptors stay -1 if the message does not come from a driver
+// of this version. They also stay -1 if this process has too many open files; `truncated` is then
+// true.
 ssize_t receive_announcement(int channel, Supervisor::Arrival& arrival, bool& truncated) {
     trace::Announcement announcement;
     std::array<int, trace::kAnnouncedDescriptors> descriptors{-1, -1};
@@ -106,7 +108,7 @@ ssize_t receive_announcement(int channel, Supervisor::Arrival& arrival, bool& tr
     if (got <= 0) return got;
     ucred sender{};
     for (cmsghdr* part = CMSG_FIRSTHDR(&message); part; part = CMSG_NXTHDR(&message, part)) {
-        // Fewer of them where the limit is reached.
+        // The kernel passes fewer descriptors if this process reaches its limit.
         if (part->cmsg_type == SCM_RIGHTS)
             std::memcpy(descriptors.data(), CMSG_DATA(part),
                         std::min(sizeof descriptors, part->cmsg_len - CMSG_LEN(0)));
@@ -120,7 +122,7 @@ ssize_t receive_announcement(int channel, Supervisor::Arrival& arrival, bool& tr
                    descriptors[trace::kAnnouncedLifeline], 0, 0};
         return got;
     }
-    // By the lifeline the driver knows, and goes on without.
+    // The closed lifeline tells the driver to go on without a collector.
     for (const int descriptor : descriptors)
         if (descriptor >= 0) close(descriptor);
     arrival = {sender.pid, -1, -1, 0, 0};
@@ -129,14 +131,15 @@ ssize_t receive_announcement(int channel, Supervisor::Arrival& arrival, bool& tr
 
 }  // namespace
 
-// Of collectors; in memory that assay, the supervisor and they share.
+// Counts collectors, in memory that assay, the supervisor and the collectors share.
 struct Supervisor::Tally {
-    std::atomic<std::uint32_t> announced;  // images that the supervisor has heard of
-    std::atomic<std::uint32_t> done;       // whose profile is what was asked for
-    std::atomic<std::uint32_t> failed;     // whose is not, as the supervisor has learnt
+    std::atomic<std::uint32_t> announced;  // images that drivers have announced
+    std::atomic<std::uint32_t> done;       // collectors whose profile is as requested
+    std::atomic<std::uint32_t>
+        failed;  // collectors that could not be started or ended with an error
 };
 
-// The supervisor's process.
+// Runs in the supervisor's process.
 class Supervisor::Loop {
   public:
     Loop(int channel, int link, Tally& tally, const Work& work)
@@ -147,14 +150,14 @@ class Supervisor::Loop {
         std::array<int, 2> ends{-1, -1};
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) == 0)
             std::tie(heard_, told_) = std::pair(ends[0], ends[1]);
-        // Two descriptors for each process that is running.
+        // Each running process needs two descriptors.
         rlimit limit{};
         getrlimit(RLIMIT_NOFILE, &limit);
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
 
-    // Until no driver and no collector is left.
+    // Returns when no driver and no collector is left.
     void run() {
         while (channel_ >= 0 || link_ >= 0 || !collectors_.empty()) {
             std::array<pollfd, 4> sources{{{ended_, POLLIN, 0},
@@ -181,7 +184,7 @@ class Supervisor::Loop {
     struct Collector {
         pid_t pid, process;
         int lifeline;
-        bool awaited;  // its process ended before the first one
+        bool awaited;  // its process ended before the first process
     };
 
     void reap() {
@@ -193,7 +196,8 @@ class Supervisor::Loop {
             const auto it = std::find_if(collectors_.begin(), collectors_.end(),
                                          [&](const Collector& c) { return c.pid == pid; });
             if (it == collectors_.end()) continue;
-            // By the kernel where memory is short, say. Whatever else ends it, it has said itself.
+            // For example, the kernel ends a collector when memory is short. In all other cases the
+            // collector has reported the problem itself.
             if (WIFSIGNALED(status))
                 log::problem(
                     fmt::format("there is no profile of process {}: its collector was ended by "
@@ -205,7 +209,7 @@ class Supervisor::Loop {
         }
     }
 
-    // All announcements that are there.
+    // Receives all waiting announcements.
     void receive() {
         while (channel_ >= 0) {
             Arrival arrival{};
@@ -225,8 +229,8 @@ class Supervisor::Loop {
         }
     }
 
-    // The kernel gives the id of a process that has ended to another one, as in a build of many
-    // processes. That one begins with its first image.
+    // The kernel reuses the ids of ended processes, for example in a build with many processes. A
+    // new process begins with image 1.
     unsigned earlier_images(const Arrival& arrival) {
         const unsigned number = image_number(arrival.segment_fd);
         Numbers& numbers = numbers_[arrival.pid];
@@ -252,7 +256,7 @@ class Supervisor::Loop {
         close(arrival.segment_fd);
         if (pid > 0) return collectors_.push_back({pid, arrival.pid, arrival.lifeline_fd, false});
         no_collector(arrival.pid, system_reason(errno));
-        close(arrival.lifeline_fd);  // by which the driver knows, and goes on without
+        close(arrival.lifeline_fd);  // this tells the driver to go on without a collector
     }
 
     [[noreturn]] void become_collector(const Arrival& arrival) {
@@ -274,8 +278,8 @@ class Supervisor::Loop {
         std::_Exit(done ? 0 : kExitFailure);
     }
 
-    // The first process has ended: from now on only collectors whose processes have, too, keep
-    // assay waiting.
+    // Called when the first process has ended. From now on, assay waits only for collectors whose
+    // own process has also ended.
     void leave() {
         leaving_ = true;
         for (Collector& collector : collectors_) collector.awaited = hung_up(collector.lifeline);
@@ -296,12 +300,12 @@ class Supervisor::Loop {
     void let_go() {
         for (const Collector& collector : collectors_) kill(collector.pid, kBeSilent);
         discard_stream(STDERR_FILENO);
-        send(link_, "", 1, MSG_NOSIGNAL);  // unlike the end of a process that is killed
+        send(link_, "", 1, MSG_NOSIGNAL);  // tells this end from the end of a killed supervisor
         close(std::exchange(link_, -1));
     }
 
     int channel_, link_, ended_ = -1;
-    int told_ = -1, heard_ = -1;  // ends of a socket from the collectors
+    int told_ = -1, heard_ = -1;  // ends of a socket that collectors write to
     Tally& tally_;
     const Work& work_;
     std::vector<Collector> collectors_;
@@ -316,7 +320,7 @@ Supervisor::Supervisor() {
         fail("create a socket for the program's children");
     receiving_end_ = ends[0];
     driver_end_ = trace::move_high(ends[1]);
-    // The kernel says who a message is from, as this PID namespace knows it (unix(7)).
+    // The kernel adds the sender's process id, as this PID namespace knows it (unix(7)).
     const int wanted = 1;
     setsockopt(receiving_end_, SOL_SOCKET, SO_PASSCRED, &wanted, sizeof wanted);
 }
@@ -342,7 +346,7 @@ void Supervisor::start(const Work& work) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) != 0 ||
         pipe2(collectors, O_CLOEXEC) != 0)
         fail("create a socket for the program's children");
-    std::fflush(nullptr);  // what waits there is this process's to write
+    std::fflush(nullptr);  // otherwise both processes would write the buffered output
     pid_ = fork();
     if (pid_ < 0)
         throw Error(fmt::format("cannot start a process for the program's children: {}",
@@ -374,7 +378,7 @@ bool Supervisor::leave() {
     return answer == Answer::kNone || tally_->failed == 0;
 }
 
-// None if a profiler has closed what is heard of it by.
+// Returns kNone if a profiler has closed the descriptor of the link.
 Supervisor::Answer Supervisor::hear() {
     constexpr int kPatience = 1000;  // milliseconds
     for (;;) {
@@ -399,8 +403,8 @@ void Supervisor::say_if_stopped() {
                     pid_));
 }
 
-// A thread: acts once the supervisor is dead before assay leaves. It looks now and then instead of
-// waiting for that, which a profiler that closes descriptors would let it do forever.
+// Runs in a thread. It acts if the supervisor dies before assay leaves. It polls, because it would
+// block for ever if a profiler closed the descriptor.
 void Supervisor::stand_in() {
     constexpr std::chrono::milliseconds kPause{100};
     std::unique_lock lock(mutex_);
@@ -418,8 +422,8 @@ void Supervisor::end_stand_in() {
     stand_in_.join();
 }
 
-// All announcements that are there: by their lifelines the drivers know, and go on without. False
-// if no driver is left.
+// Turns away all waiting announcements. The closed lifelines tell the drivers to go on without a
+// collector. Returns false if no driver is left.
 bool Supervisor::turn_away() {
     for (;;) {
         Arrival arrival{};
@@ -433,7 +437,7 @@ bool Supervisor::turn_away() {
     }
 }
 
-// Collectors are about to end unless processes go on behind the program.
+// The remaining collectors end soon, except those of processes that outlive the program.
 bool Supervisor::leave_without() {
     int status = 0;
     while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {

@@ -1,12 +1,13 @@
 // The process that gives every new image of the profiled program a collector.
 //
-// It is forked when the profilers are loaded and nothing has been processed, receives the
-// announcements of drivers (framework/trace/launch.h), and forks one collector for each:
-// that one begins as this process has begun, and what happens to it reaches no other.
+// The supervisor is forked when the profilers are loaded and nothing has been processed. It
+// receives the announcements of drivers (framework/trace/launch.h), and forks one collector for
+// each. Every collector therefore begins in the same state, and a failure of one does not affect
+// the others.
 //
-// It can be killed itself. The collectors that are there go on. `assay run`, which has a copy of
-// the channel, then turns announcements away, since drivers would wait for their answer's sake, and
-// says at the end what is missing.
+// The supervisor itself can be killed. Running collectors continue. `assay run` has a copy of the
+// channel: it turns announcements away, because drivers would wait for an answer, and says at the
+// end which profiles are missing.
 #pragma once
 
 #include <sys/types.h>
@@ -27,40 +28,41 @@ class Supervisor {
         int pid;
         int segment_fd;
         int lifeline_fd;
-        std::size_t place;  // the first has 1
-        // Images of processes of this run that had the same id before.
+        std::size_t place;  // from 1
+        // Number of images of earlier processes of this run that had the same id.
         unsigned earlier;
     };
-    // Sends what may be lost, and is if the supervisor has no time for it.
+    // Sends a message that may be lost if the supervisor is busy.
     static constexpr std::size_t kMostToTell = std::size_t{64} * 1024;
     using Tell = std::function<void(std::string_view)>;
     struct Work {
-        // First, in the supervisor's process: gives up what belongs to this one.
+        // Called first, in the supervisor's process: gives up resources of the parent.
         std::function<void()> begin;
-        // In the supervisor's, before the first collector is forked: what all of them need.
+        // Called in the supervisor, before it forks the first collector: prepares data that all
+        // collectors need.
         std::function<void()> prepare;
-        // In a collector's process, which ends with it. What it tells goes to `learn`. False if the
-        // profile is not what was asked for.
+        // Called in a collector's process, which ends afterwards. `learn` gets the texts passed to
+        // `tell`. Returns false if the profile is not as requested.
         std::function<bool(const Arrival&, const Tell& tell)> collect;
-        // In the supervisor's, when it has nothing else to do: what a collector has found out, for
-        // those that are forked later.
+        // Called in the supervisor when it is idle, with a text from a collector. Collectors that
+        // are forked later profit from it.
         std::function<void(std::string_view)> learn;
     };
 
-    // Makes the channel. Throws Error.
+    // Creates the channel. Throws Error.
     Supervisor();
     ~Supervisor();
     Supervisor(const Supervisor&) = delete;
     Supervisor& operator=(const Supervisor&) = delete;
 
-    // Of the channel: drivers inherit it.
+    // Drivers inherit this end of the channel.
     int driver_end() const { return driver_end_; }
     void close_driver_end();
     // Forks. This process must have no other threads. Throws Error.
     void start(const Work& work);
-    // Returns when the collectors of all processes that have ended are done. Those of processes
-    // that still run go on behind, silently. False if one of the profiles that were due is missing,
-    // which has been said.
+    // Returns when the collectors of all ended processes are done. Collectors of processes that
+    // still run continue silently. Returns false, after a message, if a profile is missing that was
+    // due.
     bool leave();
 
   private:
@@ -76,8 +78,9 @@ class Supervisor {
     bool leave_without();
 
     int driver_end_ = -1, receiving_end_ = -1;
-    int link_ = -1;  // to the supervisor's process; closed by either side to say that it is done
-    int collectors_ = -1;  // a pipe's end; the supervisor and the collectors have the other one
+    int link_ = -1;  // to the supervisor's process; either side closes it when it is done
+    int collectors_ =
+        -1;  // one end of a pipe; the supervisor and the collectors have the other end
     pid_t pid_ = -1;
     Tally* tally_ = nullptr;
     std::atomic<std::uint32_t> turned_away_{0};
@@ -85,7 +88,7 @@ class Supervisor {
     bool leaving_ = false;
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::thread stand_in_;  // last, because it uses the others
+    std::thread stand_in_;  // last, because it uses the other members
 };
 
 }  // namespace assay::collector
