@@ -16,7 +16,7 @@ namespace assay::collector {
 namespace {
 
 constexpr std::size_t kPart = std::size_t{64} * 1024;
-// No message is longer. The longest ones have the series of a profiler.
+// The longest messages contain the series of a profiler.
 constexpr std::uint32_t kMostBytes = 256 * 1024 * 1024;
 
 bool wait_for(int descriptor, short what, std::chrono::milliseconds patience) {
@@ -99,7 +99,7 @@ std::optional<Message> Channel::receive() {
     }
 }
 
-// Whether anything has arrived.
+// Returns true if data has arrived.
 bool Channel::fill() {
     arrived_.erase(0, std::exchange(taken_, 0));
     const std::size_t before = arrived_.size();
@@ -216,7 +216,7 @@ void add_series(Message& to, const events::Series& series) {
     add_list(to, series.numbers, [&](std::uint64_t number) { to.add(number); });
 }
 
-// Their limits are those of the events file, which what the profiler has written over may exceed.
+// The limits of the events file apply, but a profiler may have overwritten the data.
 events::Series take_series(Fields& from) {
     events::Series series;
     for (std::string* text : {&series.name, &series.description, &series.profiler, &series.phase})

@@ -1,7 +1,7 @@
-// What the collector and the process of a profiler say to one another: messages over a socket.
+// Messages between the collector and the process of a profiler, over a socket.
 //
-// Neither trusts the other to go on: a send to an end that is gone fails, and what has arrived is
-// decoded with checks, which throw GarbledMessage.
+// Each side must expect that the other one fails. A send fails if the other end is closed. Received
+// bytes are decoded with checks that throw GarbledMessage.
 #pragma once
 
 #include "assay/vprofiler.h"
@@ -22,26 +22,26 @@
 namespace assay::collector {
 
 enum class MessageKind : std::uint32_t {
-    // To the profiler's process; each line answers by the message behind it.
-    kOptions,  // command, samples, number of settings, names and values: kDone or kRefused
-    kStart,    // kSpec or kRefused
-    kCollect,  // see HostedProfiler::Collected; with the segment's descriptor: nothing
-    kTake,     // a slot, whose next buffer is to be processed: kTaken
-    kRest,     // what the slots have left: nothing
-    kFinish,   // how long the run took, in ns: kFacts, behind all samples
-    kSummary,  // totals: kText
-    kPreface,  // instruction, list: kText
-    kFormat,   // instruction, value: kText
-    kStop,     // kDone
+    // Messages to the profiler's process: content, then the answer.
+    kOptions,  // command, samples, number of settings, names and values; answer: kDone or kRefused
+    kStart,    // answer: kSpec or kRefused
+    kCollect,  // see HostedProfiler::Collected; carries the segment's descriptor; no answer
+    kTake,     // the slot whose next buffer is to be processed; answer: kTaken
+    kRest,     // process the rest of all slots; no answer
+    kFinish,   // duration of the run in ns; answer: all samples, then kFacts
+    kSummary,  // totals; answer: kText
+    kPreface,  // instruction, list; answer: kText
+    kFormat,   // instruction, value; answer: kText
+    kStop,     // answer: kDone
     kRelease,  // the process ends
 
-    // From there.
-    kFacts,    // see ProfilerFacts; also first of all
+    // Messages from the profiler's process.
+    kFacts,    // see ProfilerFacts; also the first message of all
     kRefused,  // why the run cannot start
-    kSpec,     // specification, and lists of values if there are any; kFacts stands before it
+    kSpec,     // specification, then lists of values if there are any; follows kFacts
     kTaken,
-    kSamples,  // PlacedSample, as many as there are
-    kTotals,   // by event, at the end of a burst
+    kSamples,  // any number of PlacedSample
+    kTotals,   // of each event, at the end of a burst
     kDamaged,  // why the trace cannot be read any further
     kText,     // 1 and a text, or 0
     kDone,
@@ -79,7 +79,7 @@ struct GarbledMessage : Error {
     using Error::Error;
 };
 
-// Takes a message apart, in the order in which it was put together.
+// Reads the parts of a message in the order in which they were added.
 class Fields {
   public:
     explicit Fields(std::string_view body) : left_(body) {}
@@ -121,24 +121,25 @@ class Channel {
 
     int descriptor() const { return descriptor_; }
     void close();
-    // Gives the descriptor up to the caller.
+    // Gives the descriptor to the caller.
     int release();
 
-    // Waits for room; false if nobody is there any more, or if `go_on`, which is asked now and then
-    // meanwhile, says so. A descriptor can go with it.
+    // Waits for room and calls `go_on` from time to time meanwhile. Returns false if the other end
+    // is gone, or if `go_on` returns false. `descriptor` is sent with the message, unless it is -1.
     bool send(const Message& message, int descriptor, const std::function<bool()>& go_on);
-    // Waits at most so long for anything that can be received, or for the end.
+    // Waits for data or for the end of the channel, at most for `patience`.
     void wait(std::chrono::milliseconds patience) const;
-    // The next message that has arrived as a whole, without waiting. Throws GarbledMessage if the
-    // beginning of one gives an impossible length.
+    // Returns the next complete message, without waiting. Throws GarbledMessage if the header has
+    // an impossible length.
     std::optional<Message> receive();
-    // Whether only a part of the next message has arrived.
+    // True if only a part of the next message has arrived.
     bool has_part() const { return taken_ != arrived_.size(); }
-    // Whether the other end is gone, and all that it has sent received.
+    // True if the other end is gone and everything that it sent has been received.
     bool ended() const { return ended_; }
-    // Of the last descriptor that has arrived; the caller's from now on. -1 if there is none.
+    // Returns the last descriptor that has arrived and gives it to the caller; -1 if there is no
+    // descriptor.
     int take_descriptor();
-    // From now on SIGIO says when something can be received.
+    // From now on, SIGIO is sent when data arrives.
     void signal_arrivals() const;
 
   private:
@@ -152,19 +153,19 @@ class Channel {
 
     int descriptor_ = -1, arrived_descriptor_ = -1;
     std::string arrived_;
-    std::size_t taken_ = 0;  // of what has arrived
+    std::size_t taken_ = 0;  // bytes of arrived_
     bool ended_ = false;
 };
 
-// Both ends, closed on exec. Throws Error.
+// Both ends of a channel, closed on exec. make_channel() throws Error.
 struct ChannelPair {
     Channel near, far;
 };
 ChannelPair make_channel();
 
-// What is passed between the collector and the process of a profiler, as parts of messages.
+// Parts of messages.
 
-// With the mapping that its pc was in when it was returned.
+// A sample, and the mapping that contained its pc when the profiler returned it.
 struct PlacedSample {
     vsample_t sample;
     std::uint64_t mapping;
@@ -174,17 +175,15 @@ void add(Message& message, const ProfilerFacts& facts);
 // Throws GarbledMessage.
 ProfilerFacts take_facts(Fields& fields);
 
-// The process that a profiler has to itself.
-
 struct GuestSettings {
-    std::string path, command;        // as LoadedProfiler has them
+    std::string path, command;        // see LoadedProfiler
     std::chrono::milliseconds limit;  // see CrashGuard
     std::string debug_cache;          // see Symbolizer
 };
 
-// Loads the profiler and does what the collector says (channel.h), until that says that it shall
-// end, or is gone. In a process that fork(2) has just made for it; `state` is shared with the
-// collector, which reads there how it ends.
+// Loads the profiler and obeys the collector until it sends kRelease or is gone. Called in a
+// process that was just forked for the profiler. `state` is shared with the collector, which reads
+// there why this process ends.
 [[noreturn]] void run_guest(const GuestSettings& settings, Channel channel, CallState& state,
                             pid_t collector);
 

@@ -28,12 +28,13 @@ constexpr std::size_t kBatch = 512;  // samples
 
 void do_nothing(int) {}
 
-// The collector says when this process ends. Signals that a terminal or a user sends to all of the
-// run are for the program, and are no reason to end here.
+// The collector decides when this process ends. A terminal or a user sends signals to the run for
+// the sake of the program, so they must not end this process.
 void take_signals() {
     struct sigaction action {
     }, before{};
-    action.sa_handler = do_nothing;  // and not ignored: what the profiler executes has the default
+    action.sa_handler = do_nothing;  // a program that the profiler executes gets the default
+                                     // action, which SIG_IGN would prevent
     action.sa_flags = SA_RESTART;
     for (const int number : {SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE}) {
         sigaction(number, nullptr, &before);
@@ -41,12 +42,12 @@ void take_signals() {
     }
 }
 
-// What belongs to the collector's part of the run ends when the collector does, and not when this
-// process has, too.
+// Closes everything that belongs to the collector. Other processes must see these descriptors close
+// when the collector ends.
 int keep_only_streams_and(int descriptor) {
     constexpr int kKept = STDERR_FILENO + 1;
     if (descriptor != kKept) dup3(descriptor, kKept, O_CLOEXEC);
-    closefrom(kKept + 1);  // also where there is no close_range(2): Linux 5.9
+    closefrom(kKept + 1);  // also works without close_range(2), before Linux 5.9
     return kKept;
 }
 
@@ -92,7 +93,7 @@ class Guest {
     }
 
   private:
-    // A collector that does not listen is busy with another profiler.
+    // Waits without limit: a collector that does not receive is busy with another profiler.
     void send(const Message& message) {
         if (!channel_.send(message, -1, [] { return true; })) end_process();
     }
@@ -108,7 +109,7 @@ class Guest {
         end_process();
     }
 
-    // The collector is told how by state_.
+    // The collector reads the reason in state_.
     void end_if_lost() const {
         if (lost_) end_process();
     }
@@ -201,7 +202,7 @@ class Guest {
         send(Message(MessageKind::kTaken));
     }
 
-    // The program can damage the trace while it is read.
+    // The program can damage the trace at any time.
     template <typename Read>
     void read(Read read) {
         if (damaged_) return;
@@ -222,7 +223,7 @@ class Guest {
         feed_->sampling().totals(totals);
     }
 
-    // What the program cannot have executed in that time the collector has said.
+    // `time` is the duration of the run: it limits what the program can have executed.
     void finish(std::chrono::nanoseconds time) {
         feed_->impossible_counts(time);
         feed_->end();
@@ -275,9 +276,10 @@ void run_guest(const GuestSettings& settings, Channel channel, CallState& state,
     const int descriptor = trace::move_high(keep_only_streams_and(channel.release()));
     try {
         (new Guest(settings, Channel(descriptor), state))
-            ->run();  // whom nobody calls any more then
+            ->run();  // never destroyed, because the profiler must not be called any more
     } catch (const std::exception& e) {
-        // Of assay itself, which a limit of the process that the profiler has set makes fail.
+        // An error of assay itself, for example because of a resource limit that the profiler has
+        // set.
         state.give_reason(std::string("its process cannot go on: ") + e.what());
     }
     _exit(0);

@@ -29,14 +29,16 @@ namespace assay::collector {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{100};
-// Beyond the limit of a call, which the process itself keeps to unless something hinders it.
+// Time beyond the limit of a call. The process itself keeps to the limit unless the profiler
+// prevents that.
 constexpr std::chrono::milliseconds kGrace{1'000};
-// How long a process that has something to do may do nothing at all.
+// How long a process that has work may be idle.
 constexpr std::chrono::milliseconds kSilence{30'000};
-// What a look can have missed: more than that, this process was stopped.
+// The longest time between two checks that counts. A longer time means that this process was
+// stopped.
 constexpr std::chrono::milliseconds kLongestLook{1'500};
 
-// For signal_all(): the processes, and what it has sent last.
+// Used by signal_all(): all processes, and the last signal.
 std::array<std::atomic<pid_t>, 256> processes{};
 std::atomic<int> last_signal{0};
 
@@ -45,7 +47,7 @@ void replace(pid_t from, pid_t to) {
         if (pid_t expected = from; process.compare_exchange_strong(expected, to)) return;
 }
 
-// That the threads of a process have used; none if it cannot be asked.
+// Returns the processor time of all threads of a process, or 0 if it is unknown.
 std::chrono::nanoseconds processor_time_of(pid_t process) {
     clockid_t clock{};
     timespec used{};
@@ -77,7 +79,7 @@ HostedProfiler::~HostedProfiler() {
         tell(Message(MessageKind::kRelease));
         while (!lost() && pid_ >= 0) wait();
     } catch (const std::exception&) {
-        // It is ended in any case.
+        // end_process() follows in any case.
     }
     end_process();
 }
@@ -85,7 +87,7 @@ HostedProfiler::~HostedProfiler() {
 void HostedProfiler::start_process() {
     state_ = shared_object<CallState>("a profiler's process");
     ChannelPair ends = make_channel();
-    std::fflush(nullptr);  // what waits there is this process's to write
+    std::fflush(nullptr);  // otherwise both processes would write the buffered output
     owner_ = getpid();
     pid_ = fork();
     if (pid_ == 0) {
@@ -248,7 +250,7 @@ void HostedProfiler::wait() {
     watch(true);
 }
 
-// Decoding can fail, if the profiler has written over what assay has there.
+// Decoding fails if the profiler has overwritten assay's data in its process.
 void HostedProfiler::receive() {
     if (lost()) return;
     try {
@@ -296,7 +298,7 @@ void HostedProfiler::pass_on(const std::string& samples) {
     }
 }
 
-// `waits`: whether this process does nothing else meanwhile.
+// `waits`: true if this process does nothing else meanwhile.
 void HostedProfiler::watch(bool waits) {
     if (lost() || pid_ < 0) return;
     see_end();
@@ -325,7 +327,7 @@ void HostedProfiler::watch(bool waits) {
                             kMoreTime));
 }
 
-// What it has sent before stands in front.
+// Receives the messages that the process sent before it ended, then reports the end.
 void HostedProfiler::see_end() {
     int status = 0;
     const pid_t ended = waitpid(pid_, &status, WNOHANG);
@@ -381,7 +383,7 @@ void HostedProfiler::abandon() {
 }
 
 void HostedProfiler::signal_all(int signal) {
-    last_signal = signal;  // for one that has been started, but is not known here yet
+    last_signal = signal;  // also for a process that is starting and not yet in the list
     for (const std::atomic<pid_t>& process : processes)
         if (const pid_t pid = process; pid > 0) kill(pid, signal);
 }
@@ -395,7 +397,7 @@ std::unique_ptr<ProfilerHandle> load_profiler(const std::string& path, const std
 
 namespace {
 
-// The names of all of assay's own are those of their files.
+// Skips assay's own profilers, because their names equal those of their files.
 std::optional<std::string> find_by_own_name(const std::string& name, CrashGuard& guard) {
     std::optional<std::string> found;
     for (const FoundPlugin& plugin : find_all_plugins()) {
@@ -403,7 +405,7 @@ std::optional<std::string> find_by_own_name(const std::string& name, CrashGuard&
         try {
             if (load_profiler(plugin.path, "", guard)->name() != name) continue;
         } catch (const Error&) {
-            continue;  // it is not the one that is asked for, and says what is wrong when it is
+            continue;  // it is another profiler, which reports the error when it is used
         }
         if (found)
             throw Error(fmt::format("two profilers are named {}: {} and {}; name the file", name,
