@@ -135,8 +135,7 @@ ssize_t receive_announcement(int channel, Supervisor::Arrival& arrival, bool& tr
 struct Supervisor::Tally {
     std::atomic<std::uint32_t> announced;  // images that drivers have announced
     std::atomic<std::uint32_t> done;       // collectors whose profile is as requested
-    std::atomic<std::uint32_t>
-        failed;  // collectors that could not be started or ended with an error
+    std::atomic<std::uint32_t> failed;     // collectors that failed or did not start
 };
 
 // Runs in the supervisor's process.

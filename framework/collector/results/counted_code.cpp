@@ -28,7 +28,7 @@ void Sites::sort() {
     order_.resize(sites_.size());
     numbers_.resize(sites_.size());
     std::iota(order_.begin(), order_.end(), 0);
-    // A parent is less deep than what is in it, and so comes before it.
+    // A parent is less deep than the sites inside it, so it comes first.
     const auto position = [this](std::uint32_t index) {
         const Site& site = sites_[index];
         return std::tuple(site.depth, site.file, site.function, numbers_[site.parent], site.line);
@@ -58,7 +58,7 @@ void LinkageNames::add(std::span<const symbols::Frame> frames) {
     if (last_.size() < frames.size()) last_.resize(frames.size());
     for (std::size_t i = 0; i < frames.size(); ++i) {
         const std::string_view name = frames[frames.size() - 1 - i].linkage;
-        // Mostly it is what it was.
+        // Consecutive instructions mostly have the same names.
         if (name.empty() || last_[i] == name.data()) continue;
         last_[i] = name.data();
         if (!known_.insert(name.data()).second) continue;
@@ -85,7 +85,7 @@ bool same_source(std::span<const symbols::Frame> a, std::span<const symbols::Fra
 
 }  // namespace
 
-// Objects come in the order of mapping.
+// The objects are numbered in the order of mapping.
 CountedCode::CountedCode(const Profile& profile) : profile_(profile) {
     const auto has_counts = [&](std::uint32_t row) {
         const auto counts = profile_.counts->samples.counts(row);
@@ -113,7 +113,7 @@ CountedCode::CountedCode(const Profile& profile) : profile_(profile) {
         }
         entries_.push_back({row.key.pc + link_address_of_0, *object, row.number});
     });
-    // By mapping so far: several can be of one file.
+    // The entries are in the order of mappings so far, but several mappings can belong to one file.
     const auto before = [](const Entry& a, const Entry& b) {
         return std::tie(a.object, a.address) < std::tie(b.object, b.address);
     };
@@ -121,7 +121,8 @@ CountedCode::CountedCode(const Profile& profile) : profile_(profile) {
         std::sort(entries_.begin(), entries_.end(), before);
 }
 
-// What is added to an address of the process to get the object's link-time address.
+// Returns the number to add to an address of the process to get the link-time address in its
+// object.
 std::uint64_t CountedCode::bias(std::uint32_t index) const {
     const Mapping& mapping = profile_.addresses->mappings()[index];
     return profile_.symbolizer->address_of_offset(*mapping.path, mapping.offset) - mapping.start;
@@ -131,7 +132,7 @@ std::uint32_t CountedCode::object_of_mapping(std::uint32_t mapping) {
     return object_of_file(*profile_.addresses->mappings()[mapping].path);
 }
 
-// Where an object is loaded, unless it has been elsewhere before.
+// Sets the load address of the object, or clears it if the object was loaded at several addresses.
 void CountedCode::note_load(std::uint32_t object, std::uint64_t load) {
     const auto [first, is_new] = loads_.try_emplace(object, load);
     if (is_new)
@@ -150,7 +151,7 @@ std::uint32_t CountedCode::object_named(std::string_view path, bool is_binary) {
     return index;
 }
 
-// Of code that no file holds: the file that names it.
+// Returns the object for code that is in no file: the file that names this code, or kAnonymous.
 std::uint32_t CountedCode::anonymous_object(std::uint64_t pc) {
     const auto named = profile_.generated->find(pc);
     const std::uint32_t index = object_named(named ? named->source : kAnonymous, false);
@@ -240,7 +241,7 @@ void CountedCode::name_generated(std::uint32_t object) {
     }
 }
 
-// `entries` are of one object.
+// All `entries` belong to one object.
 void CountedCode::divide(std::span<const Entry> entries) {
     const std::vector<std::uint64_t>& addresses = requests_[entries[0].object].addresses;
     std::span<const symbols::Frame> last;

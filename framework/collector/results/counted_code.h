@@ -1,5 +1,5 @@
-// The code that has counts: in which object each instruction lies, and of which source it is, with
-// the calls that were inlined there and the names that the linker knows functions by.
+// The code that has counts: the object and the source of each instruction, the calls that were
+// inlined there, and the linkage names of functions.
 #pragma once
 
 #include "framework/collector/results/profile.h"
@@ -20,7 +20,7 @@
 
 namespace assay::collector {
 
-// A place in an object of the header.
+// An address in an object of the header.
 struct ObjectPlace {
     std::uint32_t object;
     std::uint64_t address;  // link-time
@@ -30,14 +30,14 @@ struct ObjectPlace {
     }
 };
 
-// The part of the events file that says where code was inlined.
+// The section of the events file that describes inlined code.
 class Sites {
   public:
-    // For number(): the site of an instruction with these frames, a symbolizer's; 0: it is not
-    // inlined code. The calls that lead to the site are known from then on, too.
+    // Returns the site of an instruction with these frames of a symbolizer, for number(); 0 if its
+    // code is not inlined. Also adds the calls that lead to the site.
     std::uint32_t add(std::span<const symbols::Frame> frames);
-    // After the last add(): gives sites their numbers in the file, those of one function together,
-    // so that the file names it once.
+    // Called after the last add(). Gives sites their numbers in the file. Sites of one function are
+    // adjacent, so the file names the function only once.
     void sort();
     std::uint32_t number(std::uint32_t added) const { return numbers_[added]; }
     void write(events::Writer& writer) const;
@@ -49,36 +49,35 @@ class Sites {
     };
     using Key = std::tuple<std::uint32_t, std::uint32_t, std::string_view, std::string_view>;
 
-    std::vector<Site> sites_ = {{}};  // the first stands for none
+    std::vector<Site> sites_ = {{}};  // sites_[0] means: not inlined
     std::map<Key, std::uint32_t> indices_;
     std::vector<std::uint32_t> order_, numbers_;
 };
 
-// The part of the events file that says how the linker knows functions.
+// The section of the events file that has the linkage names of functions.
 class LinkageNames {
   public:
-    // Those of the functions of an instruction, a symbolizer's frames.
+    // Adds the functions of an instruction's frames.
     void add(std::span<const symbols::Frame> frames);
     void write(events::Writer& writer) const;
 
   private:
-    std::unordered_set<const char*> known_;  // texts of a symbolizer
-    std::vector<const char*> last_;          // of the last frames, from the outermost on
-    // By function. Where functions of one name have several, the first in the order of bytes: so
-    // it does not depend on which of them was executed first.
+    std::unordered_set<const char*> known_;  // texts that belong to a symbolizer
+    std::vector<const char*> last_;          // of the last frames, outermost first
+    // By function. If functions of the same name have several linkage names, the first one in byte
+    // order is kept. The result then does not depend on the order of execution.
     std::map<std::string_view, std::string_view> names_;
 };
 
 class CountedCode {
   public:
-    // One row of the database.
+    // One row of the sample database.
     struct Entry {
         std::uint64_t address;  // link-time address in the object
         std::uint32_t object;   // index in the header
         std::uint32_t row;
     };
-    // Entries that follow one another by address and stem from one source line, inlined at one
-    // site.
+    // Adjacent entries of one source line, inlined at one site.
     struct Part {
         std::string_view file, function;
         std::uint32_t line = 0;
@@ -88,38 +87,39 @@ class CountedCode {
         auto position() const { return std::tie(file, function, line, site); }
     };
 
-    // Finds the entries, and the objects that have any. `profile` must live longer.
+    // Finds the entries and their objects. `profile` must live longer.
     explicit CountedCode(const Profile& profile);
 
-    // By object, then by address.
+    // Sorted by object, then by address.
     const std::vector<Entry>& entries() const { return entries_; }
-    // Of the header. Each place_of() and object_of_file() can add one.
+    // Objects of the header. place_of() and object_of_file() can add one.
     const std::vector<events::Object>& objects() const { return objects_; }
-    // Whether it names code that no file holds.
+    // True if the object names code that is in no file.
     bool is_generated(std::uint32_t object) const { return generated_.contains(object); }
     ObjectPlace place_of(std::uint64_t pc);
     std::uint32_t object_of_file(std::string_view path) { return object_named(path, true); }
-    // Sorted. Those that contexts were entered from, and their functions.
+    // Returns the call sites and the functions of contexts, sorted.
     std::vector<ObjectPlace> places_of_contexts();
-    // By row of the database; empty if no context refers to any.
+    // Returns places by row of the database; empty if no context refers to a row.
     std::vector<ObjectPlace> places_of_rows() const;
 
-    // Finds the sources of the entries and of other places, which are sorted.
+    // Finds the sources of the entries and of `others`, which are sorted.
     void find_sources(const std::vector<ObjectPlace>& others);
 
-    // --- From then on.
+    // --- Called after find_sources().
 
-    // The frames of one of these places, innermost first and never empty, whose names the linker's
-    // are written of.
+    // Returns the frames of a place that was given to find_sources(), innermost first and never
+    // empty. Adds their linkage names to the file.
     std::span<const symbols::Frame> frames_of(const ObjectPlace& place);
-    // By row: one that has the same frames, up to the line that the instruction itself is of.
+    // Returns for each row a row with the same frames. The line of the innermost frame does not
+    // matter.
     std::vector<std::uint32_t> alike() const;
-    // Pairs of functions, of which the first one has jumped to the second one, in whichever
-    // context. An indirect jump leads to "".
+    // Pairs of functions: the first has jumped to the second, in any context. The second is "" for
+    // an indirect jump.
     using Jumps = std::set<std::pair<std::string_view, std::string_view>>;
     Jumps jumps_between_functions() const;
-    // Numbers the sites. The result is in the order of the file: by file, function, line and site,
-    // and those of one line by address.
+    // Numbers the sites. Returns the parts in the order of the file: by file, function, line and
+    // site. Entries of one part are sorted by address.
     const std::vector<Part>& sort_parts();
     void write_sites(events::Writer& writer) const { sites_.write(writer); }
     void write_linkage_names(events::Writer& writer) const { linkage_names_.write(writer); }
@@ -141,16 +141,17 @@ class CountedCode {
     std::vector<Part> parts_;
     Sites sites_;
     LinkageNames linkage_names_;
-    // By object: addresses that were resolved, and where they are.
+    // By object: addresses that were resolved, and their source locations.
     std::vector<symbols::Request> requests_;
     std::vector<std::vector<symbols::Location>> locations_;
     struct PlaceOfMapping {
         std::uint32_t object;
         std::uint64_t bias;
     };
-    std::unordered_map<std::uint32_t, PlaceOfMapping> objects_of_mappings_;  // that have counts
-    std::map<std::uint32_t, std::uint64_t> loads_;                           // by object, the first
-    std::set<std::uint32_t> generated_;  // objects that name code which no file holds
+    std::unordered_map<std::uint32_t, PlaceOfMapping>
+        objects_of_mappings_;                       // mappings that have counts
+    std::map<std::uint32_t, std::uint64_t> loads_;  // by object: the first load address
+    std::set<std::uint32_t> generated_;             // objects that name code which is in no file
     std::deque<symbols::Frame> generated_frames_;
 };
 

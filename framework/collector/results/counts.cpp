@@ -117,7 +117,7 @@ void TopValues::add_rest(std::uint64_t weight, std::uint64_t error) {
     rest_error_ += std::min(error, weight);
 }
 
-// Rounded so that the values are no more than their total.
+// Rounds so that the sum of the values is at most their total.
 void TopValues::scale(double factor) {
     const events::Hotlist known = list();
     const auto scaled = [factor](std::uint64_t count) {
@@ -243,7 +243,7 @@ void Counts::scale(const Sampling& sampling, const std::vector<bool>& unscaled_c
     hotlists.scale(sampling.factor());
 }
 
-// Values that the other hotlist no longer counts one by one keep its bound for their error.
+// A value that the other hotlist has dropped keeps that list's bound as its error.
 void Counts::add(const Counts& other) {
     std::vector<SampleDatabase::Key> keys(other.samples.rows());
     other.samples.visit_sorted([&](const SampleDatabase::Row& row) {

@@ -1,5 +1,4 @@
-// What has been counted, by instruction, and whose it is: of which calling context, which object
-// and which thread.
+// Counts by instruction, and by calling context, object and thread.
 #pragma once
 
 #include "framework/collector/results/sampling.h"
@@ -39,22 +38,22 @@ class SampleDatabase {
     // Returns the row.
     std::uint32_t add(const Key& key, std::size_t column, std::uint64_t weight);
 
-    // The row of the instruction; kNoRow if it has none.
+    // Returns the row of the instruction, or kNoRow.
     static constexpr std::uint32_t kNoRow = UINT32_MAX;
     std::uint32_t find(const Key& key) const;
 
     std::size_t rows() const { return links_.size(); }
     std::size_t columns() const { return columns_; }
     std::span<const std::uint64_t> counts(std::size_t row) const { return {cell(row), columns_}; }
-    // Calls `change(counts)` of each row, in the order of visit_sorted(): it does not depend on
-    // what was translated when.
+    // Calls `change(counts)` for each row, in the order of visit_sorted(). This order does not
+    // depend on the order of translation.
     template <typename Change>
     void change_rows(const Change& change) {
         visit_sorted([&](const Row& row) {
             change(std::span<std::uint64_t>{cell(row.number), columns_});
         });
     }
-    // All of them, by mapping, then by address.
+    // Calls `visit` for all rows, by mapping, then by address.
     template <typename Visit>
     void visit_sorted(const Visit& visit) const {
         for (const std::uint32_t index : sorted_places()) {
@@ -69,15 +68,15 @@ class SampleDatabase {
     static constexpr std::size_t kRowsPerChunk = 4096;
     static constexpr std::uint64_t kPlaceBytes = 64;
 
-    // A stretch of code: its instructions are found together, so that hashing and sorting deal
-    // with a small part of as many things as there are rows.
+    // A stretch of code. Its instructions are found together, so there are far fewer places than
+    // rows to hash and to sort.
     struct Place {
-        Key key;            // of its first byte
-        std::uint32_t row;  // the first; each leads to the next, by address
+        Key key;            // of the first byte
+        std::uint32_t row;  // the first row; the rows are linked by address
     };
     struct Link {
         std::uint32_t next;  // row of the same place, or kEmpty
-        std::uint32_t byte;  // in the place
+        std::uint32_t byte;  // offset in the place
     };
 
     std::uint64_t* cell(std::size_t row) const {
@@ -86,71 +85,68 @@ class SampleDatabase {
     std::vector<std::uint32_t> sorted_places() const;
     std::uint32_t place_of(const Key& first_byte);
     std::uint32_t row_of(Place& place, std::uint32_t byte);
-    // The slot where the place is, or belongs.
+    // Returns the slot of the place, or the free slot where it belongs.
     std::size_t slot_of(const Key& first_byte) const;
     void grow();
 
     std::size_t columns_;
-    // Chunks instead of one vector: growing never copies counts nor doubles their memory.
+    // Chunks instead of one vector: growing never copies counts, and never doubles their memory.
     std::vector<std::unique_ptr<std::uint64_t[]>> chunks_;
     std::vector<Place> places_;
     std::vector<Link> links_;           // by row
     std::vector<std::uint32_t> slots_;  // places by hash: open addressing, a power of two
-    // Of the last call: the next one mostly is about the same instruction or its neighbour.
+    // Result of the last call: the next call is mostly about the same instruction or a neighbour.
     std::uint32_t last_place_ = kEmpty, last_row_ = kEmpty;
 };
 
-// The values that profilers have returned: the most frequent ones, by the row of the sample
-// database and by list.
-
-// The most frequent values of a stream, in bounded memory: the Space-Saving algorithm (Metwally,
-// Agrawal, El Abbadi, "Efficient computation of frequent and top-k elements in data streams",
-// ICDT 2005), with weights.
+// The most frequent values of a stream, in bounded memory. This is the Space-Saving algorithm
+// (Metwally, Agrawal, El Abbadi, "Efficient computation of frequent and top-k elements in data
+// streams", ICDT 2005), with weights.
 //
-// There are kTracked counters. A value that has none takes over the one with the least count, and
-// that count as its own possible error. So what a counter has beyond its error is no more than how
-// often its value was seen; and no value was seen more often than that by more than the least
-// count, which is at most the total divided by kTracked.
+// There are kTracked counters. A value without a counter takes over the one with the least count,
+// and that count becomes its possible error. Two bounds follow. A value was seen at least as often
+// as its count minus its error. The upper bound is this number plus the least count, which is at
+// most the total divided by kTracked.
 class TopValues {
   public:
     static constexpr std::size_t kTracked = 64;
 
     void add(std::uint64_t value, std::uint64_t weight);
-    // Values seen that nobody knows any more; none of them can be one value more than `error`
+    // Adds values that another list has dropped. Each of them was seen at most `error`
     // times.
     void add_rest(std::uint64_t weight, std::uint64_t error);
-    // All were seen `factor` times as often: at least 1. The last thing to be done with them.
+    // Multiplies all counts by `factor`, at least 1. Must be the last change.
     void scale(double factor);
-    // The list has no name.
+    // Returns a list without a name.
     events::Hotlist list() const;
 
   private:
     struct Counter {
         std::uint64_t value, count, error;
     };
-    // The most recently added first, nearly: what is frequent is found early.
+    // Roughly the most recently added first, because a frequent value is then found early.
     std::vector<Counter> counters_;
-    bool full_ = false;  // some value has lost its counter
+    bool full_ = false;  // true if a value has lost its counter
     std::uint64_t total_ = 0, rest_error_ = 0;
 };
 
-// By the row of the sample database and by list.
+// The most frequent values by row of the sample database and by list.
 class Hotlists {
   public:
-    // `list` is a number that all profilers' lists have together.
+    // `list` is a number among the lists of all profilers.
     TopValues& of(std::uint32_t row, std::uint32_t list) { return rows_[row][list]; }
     bool empty() const { return rows_.empty(); }
-    // Calls `visit(row, list, values)` of each.
+    // Calls `visit(row, list, values)` for each list.
     template <typename Visit>
     void for_each(const Visit& visit) const {
         for (const auto& [row, lists] : rows_)
             for (const auto& [number, values] : lists) visit(row, number, values);
     }
-    // The row's lists that have a name in `names`, by their number; "" leaves a list out.
+    // Returns the lists of the row. `names` are by number of the list; a list named "" is left out.
     std::vector<events::Hotlist> named(std::uint32_t row,
                                        const std::vector<std::string>& names) const;
 
-    // All values were seen `factor` times as often.
+    // Multiplies all counts by `factor`.
     void scale(double factor) {
         for (auto& [row, lists] : rows_)
             for (auto& [number, values] : lists) values.scale(factor);
@@ -160,17 +156,17 @@ class Hotlists {
     std::unordered_map<std::uint32_t, std::unordered_map<std::uint32_t, TopValues>> rows_;
 };
 
-// Counts by group and instruction: one column per event of all profilers. Groups have numbers:
-// contexts those of the ContextTree, objects those of MemoryObjects, threads
+// Counts by group and instruction: one column per event of all profilers. Groups have numbers.
+// Contexts have those of the ContextTree, objects those of MemoryObjects, threads those of
 // ThreadContexts::number(), types those of their nodes.
 //
-// There can be as many rows as groups times instructions, and most have one or two counts that
-// are not 0: only these take room. About 50 bytes for a row.
+// There can be as many rows as groups times instructions. Most rows have one or two counts other
+// than 0, and only these take memory. A row takes about 50 bytes.
 class GroupCounts {
   public:
-    // Stands for all instructions of a group.
+    // Row that stands for all instructions of a group.
     static constexpr std::uint32_t kAnyRow = UINT32_MAX;
-    // Beyond this many rows, what is new counts for its group as a whole.
+    // Beyond this many rows, new counts go to the kAnyRow of their group.
     static constexpr std::size_t kMostRows = 12 * 1024 * 1024;
 
     struct Row {
@@ -183,7 +179,7 @@ class GroupCounts {
 
     void add(std::uint32_t group, std::uint32_t instruction, std::size_t column,
              std::uint64_t weight);
-    // Calls `visit(column, count)` for those of the row that have been added to.
+    // Calls `visit(column, count)` for the columns of the row that have counts.
     template <typename Visit>
     void each_count(std::uint32_t row, const Visit& visit) const {
         for (std::uint32_t cell = row; cell != kNone; cell = cells_[cell].next)
@@ -195,22 +191,22 @@ class GroupCounts {
         for (Cell& cell : cells_) cell.count = change(std::size_t{cell.column}, cell.count);
     }
     bool empty() const { return rows_ == 0; }
-    // By group, then by instruction. Valid until the next add().
+    // Returns the rows by group, then by instruction. Valid until the next add().
     std::vector<Row> sorted_rows() const;
 
   private:
     static constexpr std::uint32_t kNone = UINT32_MAX;
 
     struct Slot : Row {
-        Slot() : Row{0, 0, kNone} {}  // free
+        Slot() : Row{0, 0, kNone} {}  // a free slot
     };
     struct Cell {
         std::uint64_t count;
-        std::uint32_t next;  // of the row
+        std::uint32_t next;  // the next cell of the row
         std::uint32_t column;
     };
 
-    // The slot of the row, which is added if it is a new one.
+    // Returns the slot of the row; adds the row if it is new.
     std::size_t slot_for(std::uint32_t group, std::uint32_t instruction);
     std::size_t slot_of(std::uint32_t group, std::uint32_t instruction) const;
     void grow();
@@ -218,22 +214,23 @@ class GroupCounts {
     std::size_t most_;
     std::size_t rows_ = 0;
     std::vector<Slot> slots_;  // rows by hash: open addressing, a power of two
-    std::deque<Cell> cells_;   // a row has at least one; its number is that of the last
+    std::deque<Cell> cells_;   // a row has at least one; its number is that of its last cell
 };
 
-// How counts are broken down by the groups of one kind.
+// Counts broken down by groups of one kind.
 struct Breakdown {
     static constexpr std::uint32_t kNoGroup = ContextTree::kNone;
 
-    // A profiler tells that a count of an instruction is of that group, or of none.
+    // Called when a profiler says that a count of an instruction belongs to `group`, or to
+    // kNoGroup.
     void tell(std::uint32_t group, std::uint32_t row, std::size_t column, std::uint64_t weight);
 
     std::size_t columns;
-    // What no profiler tells the group of is going to be divided among the groups.
+    // True if counts without a group from a profiler are divided among the groups.
     bool divides = false;
     GroupCounts counts = GroupCounts();
-    // By row of the samples and column: of how much profilers have told the group, or that it is of
-    // none. Only if `divides`.
+    // By row of the samples and column: the part of the count for which a profiler has given a
+    // group or kNoGroup. Only if `divides`.
     std::vector<std::uint64_t> told = {};
 };
 
@@ -241,11 +238,11 @@ struct Counts {
     explicit Counts(std::size_t columns)
         : samples(columns), contexts{columns}, objects{columns}, threads{columns} {}
 
-    // By row of the samples and column: of how much no profiler has told a group. 0 in columns that
-    // are not to be divided.
+    // Returns by row of the samples and column the part of the count for which no profiler has
+    // given a group; 0 in columns that are not divided.
     std::vector<std::uint64_t> untold(const Breakdown& breakdown,
                                       const std::vector<bool>& divided_columns) const;
-    // Makes what was counted in bursts estimates of the whole run.
+    // Turns counts of bursts into estimates for the whole run.
     void scale(const Sampling& sampling, const std::vector<bool>& unscaled_columns);
     // Adds the samples and values of another simulation point.
     void add(const Counts& other);

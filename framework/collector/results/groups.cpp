@@ -113,7 +113,7 @@ bool was_allocated(const DataObject& object) {
 
 }  // namespace
 
-// A frame's variable is in the stack, which has a group for that.
+// Variables of a frame lie on a stack, and the stack has a group that contains them.
 GroupLines object_lines(const Profile& profile) {
     GroupLines lines(profile, profile.counts->objects.counts,
                      [&](std::uint32_t object) { return profile.objects->final_number(object); });
@@ -230,8 +230,8 @@ void ReferencedTypes::find(const std::string& object_path, std::span<const std::
     for (std::size_t i = 0; i < rows.size(); ++i) references_[rows[i]] = found[i];
 }
 
-// An event is not of data if instructions have it that refer to none, as misses of an instruction
-// cache do. A few may have it nevertheless: system calls, which refer to memory, too.
+// An event does not count data if instructions without memory references have it, such as misses of
+// an instruction cache. A small part is tolerated, because system calls also refer to memory.
 std::vector<bool> ReferencedTypes::data_events() const {
     constexpr std::uint64_t kLeastPart = 10;
     std::vector<bool> of_data(profile_.columns.size());
@@ -253,7 +253,7 @@ std::vector<bool> ReferencedTypes::data_events() const {
 
 GroupLines ReferencedTypes::lines() {
     const std::vector<bool> of_data = data_events();
-    std::vector<bool> leads(tree_.nodes().size());  // to one that has counts
+    std::vector<bool> leads(tree_.nodes().size());  // by node: true if a node below it has counts
     for (std::uint32_t row = 0; row < references_.size(); ++row) {
         if (references_[row].kind != Kind::kTyped || references_[row].node == 0) continue;
         for (std::size_t event = 0; event < of_data.size(); ++event) {
@@ -265,7 +265,7 @@ GroupLines ReferencedTypes::lines() {
         }
     }
     std::vector<std::uint32_t> around;
-    // A node is behind those that it is in.
+    // The node of a part has a higher number than the nodes that contain it.
     for (auto node = static_cast<std::uint32_t>(leads.size()); node-- > 1;) {
         const std::uint32_t parent = tree_.nodes()[node].parent;
         if (!leads[node] || parent == 0) continue;

@@ -48,7 +48,7 @@ class ProfileWriter::File {
   private:
     using Entries = std::span<const CountedCode::Entry>;
 
-    // Finds sources, contexts, groups: all that the file names.
+    // Finds the sources, contexts and groups that the file names.
     void arrange() {
         const std::vector<std::uint32_t> allocated = allocation_contexts(profile_, objects_);
         stacks_.emplace(profile_, code_, allocated);
@@ -87,7 +87,8 @@ class ProfileWriter::File {
             header_.descriptions.emplace_back("Types", coverage);
     }
 
-    // The counts of all entries of one line and site, then those of groups and instructions.
+    // Writes the counts of all entries of one line and site, then the counts of groups and
+    // instructions.
     void write_line(events::Writer& writer, std::span<const CountedCode::Part> parts) {
         std::fill(sums_.begin(), sums_.end(), 0);
         rows_.clear();
@@ -158,7 +159,7 @@ class ProfileWriter::File {
     std::optional<GroupLines> type_lines_;  // with --types
     std::vector<events::Group> groups_;
     std::span<const CountedCode::Part> parts_;
-    // Of what is being written.
+    // Reused by all write_ functions.
     std::vector<std::uint64_t> sums_;
     std::vector<std::uint32_t> rows_;
 };

@@ -10,7 +10,7 @@
 namespace assay::collector {
 namespace {
 
-// Of this many groups of bursts, two and two become one.
+// When there are this many groups of bursts, each pair of groups is merged.
 constexpr std::size_t kMostGroups = 128;
 constexpr std::size_t kFewestGroups = 8;
 
@@ -47,7 +47,7 @@ bool Sampling::take(std::uint32_t thread, std::uint32_t slot,
 
 void Sampling::count(std::uint32_t slot, std::uint32_t block, std::uint64_t counter,
                      const CodeTables& code) {
-    if (block >= code.blocks.size()) return;  // the program has written over it
+    if (block >= code.blocks.size()) return;  // true only if the program has overwritten it
     std::vector<std::uint64_t>& counters = counters_[slot];
     if (counters.size() <= block) counters.resize(code.blocks.size());
     const std::uint64_t times = counter - counters[block];
@@ -63,7 +63,7 @@ void Sampling::count(std::uint32_t slot, std::uint32_t block, std::uint64_t coun
 
 void Sampling::count_mispredictions(std::uint32_t slot, std::uint32_t block, std::uint64_t counter,
                                     const CodeTables& code) {
-    if (block >= code.blocks.size()) return;  // the program has written over it
+    if (block >= code.blocks.size()) return;  // true only if the program has overwritten it
     std::vector<std::uint64_t>& counters = mispredicted_[slot];
     if (counters.size() <= block) counters.resize(code.blocks.size());
     std::vector<std::uint64_t>& sums = is_warm_up(slot) ? warming_mispredictions_ : mispredictions_;
@@ -81,7 +81,7 @@ void Sampling::take_rest(std::uint32_t slot, std::span<const std::uint64_t> coun
         count_mispredictions(slot, block, mispredictions[block], code);
 }
 
-// A block that was left early in one of them has been taken off already.
+// The executions of a block that was left early in a warm-up have already been taken off.
 void Sampling::take_off_warm_up(std::span<std::uint64_t> executions,
                                 std::span<std::uint64_t> mispredictions) {
     warming_mispredictions_.resize(mispredictions.size());
@@ -123,7 +123,7 @@ std::uint64_t Sampling::executed_by(std::uint32_t thread) const {
 std::uint64_t Sampling::executed() const {
     std::uint64_t sum = 0;
     for (const auto& [thread, instructions] : threads_) sum += instructions;
-    return std::max(sum, captured_);  // less only where the program was killed in a burst
+    return std::max(sum, captured_);  // `sum` is less only if the program was killed in a burst
 }
 
 double Sampling::factor() const {
@@ -131,13 +131,13 @@ double Sampling::factor() const {
     return static_cast<double>(target()) / static_cast<double>(captured_);
 }
 
-// Instructions that the captured ones stand for.
+// Returns the number of instructions that the captured ones stand for.
 std::uint64_t Sampling::target() const {
     if (!is_point_) return executed();
     return stands_for_ == 0 ? captured_ : stands_for_;
 }
 
-// All by the same `left`, and the first one says what is left behind them.
+// All counts of a row are scaled with the same `left`. The first count determines the next `left`.
 void Sampling::scale_row(std::span<std::uint64_t> counts, const std::vector<bool>& unscaled,
                          std::uint64_t& left) const {
     std::optional<std::uint64_t> next;
@@ -154,7 +154,7 @@ std::uint64_t Sampling::scaled_part(std::uint64_t count) const {
     return scaled(count, 0).count;
 }
 
-// (count * target() + added) / captured_, and the remainder.
+// Returns (count * target() + added) / captured_, and the remainder.
 Sampling::Scaled Sampling::scaled(std::uint64_t count, std::uint64_t added) const {
     if (!wanted() || captured_ == 0) return {count, 0};
     __extension__ using Wide = unsigned __int128;
@@ -177,13 +177,13 @@ std::optional<double> Sampling::error(std::size_t event) const {
         const Snapshot& group = groups_[i];
         const std::uint64_t counted = i == 0 ? 0 : groups_[i - 1].totals[event];
         const std::uint64_t executed = i == 0 ? 0 : groups_[i - 1].instructions;
-        // What is itself an estimate, or most frequent so far, can become less.
+        // A total that is an estimate, or a current maximum, can become less.
         const double more = static_cast<double>(group.totals[event]) - static_cast<double>(counted);
         const double deviation = more - ratio * static_cast<double>(group.instructions - executed);
         if (i != 0) squares += (deviation - deviation_before) * (deviation - deviation_before);
         deviation_before = deviation;
     }
-    const double left = 1 - 1 / factor();  // of a finite population
+    const double left = 1 - 1 / factor();  // correction for a finite population
     const double variance = left * squares / 2 / (groups - 1) * groups;
     return student(groups - 1) * std::sqrt(variance) / (ratio * instructions);
 }

@@ -1,15 +1,16 @@
-// Estimates of a whole run from the bursts of it that were captured (--sample; see Bursts of the
-// driver): what counts are multiplied by, and how far they may be off.
+// Estimates of a whole run from the bursts that were captured (--sample; see Bursts of the driver):
+// the factor for counts, and the possible error.
 //
-// The total of an event is estimated by a ratio: as much of it per instruction as in the bursts
-// (Cochran, Sampling Techniques, 3rd edition 1977, section 6.3; for programs: Wunderlich, Wenisch,
-// Falsafi, Hoe, "SMARTS", ISCA 2003). Its error is estimated from how much each burst differs from
-// the one before, since each stands for its own period only (Wolter, Introduction to Variance
-// Estimation, 2nd edition 2007, section 8.2, estimator 2). Bursts that follow one another are taken
-// together where there are many, so that profilers need not be asked about each.
+// The estimate of a total is a ratio estimate: the run has as many events per instruction as the
+// bursts (Cochran, Sampling Techniques, 3rd edition 1977, section 6.3; for programs: Wunderlich,
+// Wenisch, Falsafi, Hoe, "SMARTS", ISCA 2003). The error is estimated from the difference between
+// each burst and the one before, because each burst stands for its own period only (Wolter,
+// Introduction to Variance Estimation, 2nd edition 2007, section 8.2, estimator 2). If there are
+// many bursts, adjacent bursts form groups, so that profilers are asked less often.
 //
-// In a replay of a simulation point there is one burst, which stands for so many instructions as
-// the point's weight says, and the driver counts nothing of its warm-up. Errors are not known.
+// In a replay of a simulation point there is one burst. It stands for the number of instructions
+// that follows from the point's weight. The driver counts nothing during its warm-up. Its error is
+// not known.
 #pragma once
 
 #include "assay/trace_types.h"
@@ -36,56 +37,57 @@ class Sampling {
           is_point_(regions.points != 0),
           stands_for_(regions.stands_for) {}
 
-    // There are warm-ups before the bursts.
+    // Sets the length of the warm-up before each burst.
     void warm_up(std::uint64_t instructions) { warm_up_ = instructions; }
 
     bool wanted() const { return period_ != 0 || is_point_; }
     bool is_point() const { return is_point_; }
-    // What is said of the point and the others, for people.
+    // Sets the text for people about this point and the others.
     void describe_point(std::string description) { point_ = std::move(description); }
 
     // --- While the program runs.
 
-    // Takes the records of a buffer, after the profilers. True if `totals` shall be called: with
-    // what has been counted of each event so far.
+    // Called with the records of a buffer, after the profilers have processed them. If it returns
+    // true, the caller must call totals() with the count of each event so far.
     bool take(std::uint32_t thread, std::uint32_t slot, std::span<const trace_record_t> records,
               const CodeTables& code);
     void totals(std::vector<std::uint64_t> by_event);
-    // Whether the next buffer of the slot is of a warm-up.
+    // True if the next buffer of the slot belongs to a warm-up.
     bool is_warm_up(std::uint32_t slot) const { return warm_up_ != 0 && !in_burst_.contains(slot); }
-    // Executions of instructions in the bursts so far, by their index, and mispredictions by block.
+    // Executions in the bursts so far, by index of the instruction, and mispredictions by block.
     std::span<const std::uint64_t> executions() const { return executions_; }
     std::span<const std::uint64_t> mispredictions() const { return mispredictions_; }
 
     // --- At the end.
 
-    // What the thread has executed that has not told its end itself.
+    // Sets how many instructions a thread has executed. Needed if the thread did not record its
+    // end.
     void executed(std::uint32_t thread, std::uint64_t instructions);
-    // Takes what was executed in warm-ups off the counts of instructions and of mispredictions;
-    // `counters` and `mispredictions`: those of the slot's blocks, of which those behind the last
-    // end of a burst or warm-up have not been told. The rest is what was captured.
+    // take_rest() takes the final counters of a slot's blocks: counts after the last end of a burst
+    // or warm-up were not recorded. take_off_warm_up() then subtracts the executions in warm-ups.
+    // The captured executions remain.
     void take_rest(std::uint32_t slot, std::span<const std::uint64_t> counters,
                    std::span<const std::uint64_t> mispredictions, const CodeTables& code);
     void take_off_warm_up(std::span<std::uint64_t> executions,
                           std::span<std::uint64_t> mispredictions = {});
-    // Of a thread, or of all.
+    // Instructions that a thread, or all threads, have executed.
     std::uint64_t executed_by(std::uint32_t thread) const;
     std::uint64_t executed() const;
     double factor() const;
-    // Makes the counts of a row what they would be in the whole run. `left`, 0 before the first
-    // row, is what rounding leaves of a row's first count for the next one, so that the total of
-    // what stands first in every row is exact: of instructions, unless a profiler before has a
-    // count there. No count of a row becomes more than another one that was not less.
+    // Scales the counts of a row to the whole run. `left` must be 0 before the first row. It
+    // carries the rounding error of the first count of each row to the next row. The total of these
+    // first counts is therefore exact. They count instructions, unless an earlier profiler has a
+    // count in the row. Scaling keeps the order of the counts of a row.
     void scale_row(std::span<std::uint64_t> counts, const std::vector<bool>& unscaled,
                    std::uint64_t& left) const;
-    // A part of what a row counts, rounded down: the parts are no more than the whole then.
+    // Scales a part of a row's count and rounds down: the parts are at most the whole then.
     std::uint64_t scaled_part(std::uint64_t count) const;
-    // Whether there are bursts enough to tell errors.
+    // True if there are enough bursts to estimate errors.
     bool tells_errors() const;
-    // Half of the interval in which the event's total lies with a confidence of 95 %, as a part of
-    // it; none if there are too few bursts, or if the event does not occur.
+    // Returns half of the 95 % confidence interval of the event's total, as a fraction of the
+    // total. Returns nothing if there are too few bursts, or if the event does not occur.
     std::optional<double> error(std::size_t event) const;
-    // For people.
+    // Text for people.
     std::string description() const;
 
   private:
@@ -107,17 +109,17 @@ class Sampling {
 
     std::uint64_t burst_, period_, warm_up_ = 0;
     bool is_point_;
-    std::uint64_t stands_for_;  // 0: only for itself
+    std::uint64_t stands_for_;  // 0: it stands only for itself
     std::string point_;
-    std::set<std::uint32_t> in_burst_;  // slots, where there are warm-ups
-    std::map<std::uint32_t, std::vector<std::uint64_t>> counters_;        // by slot and block
-    std::vector<std::uint64_t> executions_, warming_;                     // by instruction
-    std::map<std::uint32_t, std::vector<std::uint64_t>> mispredicted_;    // as counters_
+    std::set<std::uint32_t> in_burst_;  // slots that are in a burst; used only with warm-ups
+    std::map<std::uint32_t, std::vector<std::uint64_t>> counters_;  // by slot and block
+    std::vector<std::uint64_t> executions_, warming_;               // by index of the instruction
+    std::map<std::uint32_t, std::vector<std::uint64_t>> mispredicted_;    // by slot and block
     std::vector<std::uint64_t> mispredictions_, warming_mispredictions_;  // by block
     std::map<std::uint32_t, std::uint64_t> threads_;                      // executed instructions
     std::uint64_t bursts_ = 0, in_bursts_ = 0, captured_ = 0;
     std::uint64_t bursts_of_group_ = 1, next_group_ = 1;
-    std::vector<Snapshot> groups_;  // at their ends
+    std::vector<Snapshot> groups_;  // state at the end of each group
 };
 
 }  // namespace assay::collector

@@ -18,7 +18,7 @@ ExecutionShares::ExecutionShares(Instructions instructions, std::span<const std:
     find_shares(counts, columns, alike);
 }
 
-// An instruction can be in several blocks: all have the same shares.
+// An instruction can be in several blocks. All of them have the same shares.
 void ExecutionShares::find_shares(std::span<const std::uint64_t> counts, std::size_t columns,
                                   std::span<const std::uint32_t> alike) {
     std::vector<std::uint64_t> executions(alike.size()), mispredictions(alike.size());

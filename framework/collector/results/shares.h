@@ -1,15 +1,15 @@
-// What groups have of counts that no profiler has told a group of: contexts and threads by what
-// they have executed, objects by the references to them.
+// Divides counts among groups if no profiler has given a group. Contexts and threads get shares by
+// their executions, objects by the references to them.
 //
-// A count to which each execution of an instruction has added the same, as of instructions, or of
-// data references, is a multiple of the executions: each context, or thread, has as many of it as
-// it has executions. Where executions differ by themselves, as those of repeated string
-// instructions, only a count that is equal to them is taken for such. A count of mispredicted
-// branches is a multiple of the mispredictions. Any other stays in no group.
+// Some counts are a multiple of an instruction's executions, for example numbers of instructions or
+// of data references. Each context or thread gets the same multiple of its own executions. The
+// executions of some instructions differ, for example of repeated string instructions. For these, a
+// count is divided only if it equals the executions. Counts of mispredicted branches are multiples
+// of the mispredictions. All other counts stay without a group.
 //
-// A count that is as much as the references of an instruction have been, of data that it has read,
-// written or either, is divided among objects as these are. Some profilers count two for what is
-// read and written in one. Any other count stays of no object.
+// A count is divided among objects if it equals the number of an instruction's references: reads,
+// writes, or both. Some profilers count two for a reference that reads and writes. All other counts
+// stay without an object.
 #pragma once
 
 #include "framework/collector/results/counts.h"
@@ -27,14 +27,14 @@
 
 namespace assay::collector {
 
-// How often instructions that follow one another in a block have been executed in a context, or by
-// a thread, whose number stands in place of the context. There can be several of a context and a
-// block, of all or a part of its instructions; they add up.
+// Executions of adjacent instructions of a block, in a context or by a thread. `context` has the
+// number of the context or thread. There can be several entries of a context and a block, each for
+// all or some of the block's instructions; their executions add up.
 struct ContextExecutions {
     std::uint32_t context;
     std::uint32_t first_instr, instr_count;
     std::uint64_t executions;
-    std::uint64_t mispredictions;  // of the last one
+    std::uint64_t mispredictions;  // of the last instruction
 };
 
 class ExecutionShares {
@@ -43,19 +43,20 @@ class ExecutionShares {
         CodeTables code;
         std::span<const std::uint64_t> executions;      // by instruction
         std::span<const std::uint64_t> mispredictions;  // by block; empty if they are not known
-        std::vector<std::uint32_t> rows;                // by instruction: SampleDatabase::find()
+        std::vector<std::uint32_t> rows;  // by instruction: the result of SampleDatabase::find()
     };
-    // What is to be divided, by row of the sample database, `columns` for each.
-    // `alike`: likewise, the row that stands for it and all others that are of the same functions
-    // to whoever reads the counts of contexts. Shares are counted for that one.
+    // `counts` are the counts to divide, by row of the sample database, `columns` for each row.
+    // `alike` has for each row the row that stands for it (ProfileWriter::alike()). Shares are
+    // added to that row.
     ExecutionShares(Instructions instructions, std::span<const std::uint64_t> counts,
                     std::size_t columns, std::span<const std::uint32_t> alike);
 
-    // Adds what they have. Quickest with those of one context one behind the other.
+    // Adds the shares of all contexts to `to`. This is fastest if the entries of each context are
+    // adjacent.
     void add(std::span<const ContextExecutions> all, GroupCounts& to);
 
   private:
-    // Of a row's count: what each execution has of it, or each misprediction.
+    // The part of a row's count that each execution, or each misprediction, has added.
     struct Share {
         std::uint32_t row;
         std::uint32_t column : 31;
@@ -75,15 +76,15 @@ class ExecutionShares {
 
     Instructions instructions_;
     std::size_t columns_;
-    std::vector<Share> shares_;  // one row's behind the other, with the row that stands for it
-    std::vector<std::uint32_t> first_share_;  // by row, and the end
-    std::vector<Share> block_shares_;         // those of one row and column added up
-    std::vector<Range> shares_of_;            // by block, once they are made
-    std::vector<Share> some_shares_;          // of a part of a block
-    // What no context has had yet, of the executions of an instruction that is the first of some,
-    // and of the mispredictions of a block: a damaged trace may have more.
+    std::vector<Share> shares_;               // row by row, each with the row that stands for it
+    std::vector<std::uint32_t> first_share_;  // by row, and one for the end
+    std::vector<Share> block_shares_;         // shares of one row and column are added up
+    std::vector<Range> shares_of_;            // by block; UINT32_MAX until they are made
+    std::vector<Share> some_shares_;          // for a part of a block
+    // Executions by first instruction, and mispredictions by block, that no context has got yet. A
+    // damaged trace may claim more.
     std::vector<std::uint64_t> executions_left_, mispredictions_left_;
-    // The present context's, by row that stands for others.
+    // For the present context, by the row that stands for others.
     std::uint32_t context_ = 0;
     std::vector<std::uint32_t> touched_, place_in_touched_;
     std::vector<std::uint64_t> sums_;
@@ -91,12 +92,12 @@ class ExecutionShares {
 
 class ReferenceShares {
   public:
-    // `references`: how many each site has made to each object. `rows`: by instruction, as
-    // SampleDatabase::find() has them.
+    // `references`: the number of references that each site has made to each object. `rows`: by
+    // instruction, the result of SampleDatabase::find().
     ReferenceShares(std::span<const ReferencedObjects::Count> references, const CodeTables& code,
                     std::span<const std::uint32_t> rows);
 
-    // Adds what objects have of `counts`, which are by row, `columns` for each.
+    // Adds the shares of objects to `to`. `counts` are by row, `columns` for each row.
     void add(std::span<const std::uint64_t> counts, std::size_t columns, GroupCounts& to) const;
 
   private:
@@ -109,7 +110,7 @@ class ReferenceShares {
         }
     };
     struct Share {
-        std::size_t which;  // of the sums
+        std::size_t which;  // index in sums()
         std::uint64_t times;
     };
     std::optional<Share> find(std::uint32_t row, std::uint64_t count) const;

@@ -7,22 +7,23 @@ namespace assay::collector {
 
 namespace {
 
-// Of an entry of the procedure linkage table (symbols/object_symbols.h).
+// Ends the names of entries of the procedure linkage table (symbols/object_symbols.h).
 constexpr std::string_view kStub = "@plt";
-// Of glibc's dynamic linker: a stub leads there first.
+// The function of glibc's dynamic linker that a stub calls first.
 constexpr std::string_view kResolver = "_dl_runtime_resolve";
 
-// Whether code of `function` is of the function that was entered, or of a part that the compiler
-// has split off it. Else it was jumped to.
+// True if `function` is the function that was entered, or a part that the compiler has split off
+// it. Other functions were reached by a jump.
 bool is_of(std::string_view function, std::string_view entered) {
     if (!function.starts_with(entered)) return false;
     const std::string_view rest = function.substr(entered.size());
     return rest.empty() || rest.starts_with('.') || rest.starts_with(" [clone ");
 }
 
-// By node of a graph that is entered at node 0: the innermost node that is on every way to it.
-// `sources` are the nodes that lead to a node. Node 0 is taken to lead where no other one does.
-// The algorithm is that of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm", 2001).
+// Returns for each node of a graph that is entered at node 0 the innermost node that lies on every
+// path to it. `sources` has the predecessors of each node. Node 0 counts as the predecessor of a
+// node without predecessors. The algorithm is that of Cooper, Harvey and Kennedy ("A Simple, Fast
+// Dominance Algorithm", 2001).
 std::vector<std::size_t> immediate_dominators(
     const std::vector<std::vector<std::size_t>>& sources) {
     const std::size_t nodes = sources.size();
@@ -127,7 +128,7 @@ void StackLines::resolve(CountedCode& code) {
     entries_.resize(profile_.contexts.size());
     for (std::size_t i = 0; i < root_counts_; ++i)
         add_counts(innermost(0, code.frames_of(counted_[i].place)), counted_[i].row, false);
-    std::vector<std::span<const symbols::Frame>> frames;  // by counts of a context
+    std::vector<std::span<const symbols::Frame>> frames;  // frames by counts of a context
     for (const Context& context : contexts_) {
         const std::span<const symbols::Frame> function = code.frames_of(context.function);
         enter(context, code.frames_of(context.call), function);
@@ -148,10 +149,11 @@ void StackLines::resolve(CountedCode& code) {
     }
 }
 
-// A function is shown below the innermost one that the context cannot have reached it without: its
-// immediate dominator in the graph of jumps. So no function counts too much. The jumps to a
-// function are those that lead there directly in any context; if there are none, all indirect ones.
-// A stub is not in the way of what it leads to.
+// Shows each function below the innermost function that every path to it passes: its immediate
+// dominator in the graph of jumps. Every function then has the counts of only those functions that
+// cannot be reached without it. An edge of the graph is a direct jump in any context. If a function
+// has no such edge, all indirect jumps are edges to it. Stubs are not shown as intermediate
+// functions.
 void StackLines::follow_jumps(const Context& context, std::string_view called,
                               std::span<const std::span<const symbols::Frame>> frames,
                               const CountedCode::Jumps& jumps) {
@@ -217,7 +219,7 @@ std::uint32_t StackLines::add_line(const Line& line) {
     return static_cast<std::uint32_t>(lines_.size());
 }
 
-// Calls are counts of the context that they enter, wherever they come from.
+// Adds calls to the context that they enter.
 void StackLines::add_counts(std::uint32_t line, std::uint32_t row, bool calls) {
     const std::size_t columns = profile_.columns.size();
     profile_.counts->contexts.counts.each_count(row, [&](std::size_t column, std::uint64_t count) {
@@ -233,8 +235,8 @@ std::uint32_t StackLines::line_of(std::uint32_t context) {
     return entry.number;
 }
 
-// A stub is not in the way of what it leads to, which it need not have the name of: that of memcpy
-// leads to one of several functions, and for the first time to the dynamic linker.
+// A function that was called through a stub has the stub's caller as its parent. The names can
+// differ: the stub of memcpy leads to one of several functions, and at first to the dynamic linker.
 std::uint32_t StackLines::line_of(std::uint32_t context, std::string_view function) {
     if (context == 0) {
         std::uint32_t& root = roots_[function];

@@ -1,9 +1,9 @@
-// The part of the events file that breaks its counts down by calling context.
+// The section of the events file that breaks counts down by calling context.
 //
-// The innermost function of a stack is always that of the instruction which counts. Functions that
-// were inlined are contexts, too: of the instructions of one context, those of an inlined call are
-// in one of its own, and so are the calls from there. The same holds for a function that was jumped
-// to, as by a tail call.
+// The innermost function of a stack is always the function of the instruction that counts. An
+// inlined function has a context of its own inside the context of its caller, and calls from the
+// inlined function start there. A function that was reached by a jump, such as a tail call, is
+// treated in the same way.
 #pragma once
 
 #include "framework/collector/results/counted_code.h"
@@ -19,16 +19,16 @@ namespace assay::collector {
 
 class StackLines {
   public:
-    // The contexts that have counts, or lead to some that have. `others` are there, too. What is
-    // given must live longer.
+    // Takes the contexts that have counts, their callers, and `others`. All arguments must live
+    // longer.
     StackLines(const Profile& profile, CountedCode& code, std::span<const std::uint32_t> others);
 
-    // What resolve() needs the sources of.
+    // Returns the places whose sources resolve() needs.
     std::vector<ObjectPlace> places() const;
     void resolve(CountedCode& code);
     void write(events::Writer& writer) const;
-    // From resolve() on, before write(): the number of the line of a context's function. 0 outside
-    // of all calls. One of those that have counts, or that were `others`.
+    // Called after resolve() and before write(), for a context that has counts or is one of
+    // `others`. Returns the number of the line of its function; 0 outside of all calls.
     std::uint32_t line_of(std::uint32_t context);
 
   private:
@@ -37,11 +37,11 @@ class StackLines {
         ObjectPlace call, function;
         std::size_t first_counts, end_counts;
     };
-    // The counts of an instruction in a context; of the whole context, where it is that of its
-    // function.
+    // The counts of an instruction in a context. If `whole`, the counts of the whole context, at
+    // the place of its function.
     struct Counted {
         ObjectPlace place;
-        std::uint32_t row;  // of the context counts
+        std::uint32_t row;  // row of the context counts
         bool whole;
     };
     struct Line {
@@ -51,17 +51,17 @@ class StackLines {
         std::uint32_t call_line;
         std::string_view function;
     };
-    // A function that was executed in a context of another one.
+    // A function that was executed in the context of another function.
     struct Other {
         std::string_view function;
-        std::string_view from;   // the function that has jumped there, if it is known
-        std::uint32_t line = 0;  // its number in the file; 0 as long as it has none
+        std::string_view from;   // the function that jumped here, or "" if that is not known
+        std::uint32_t line = 0;  // number in the file, or 0 if not yet numbered
     };
-    // A context's function, if it has been called directly or through a stub.
+    // The function of a context, which was called directly or through a stub.
     struct Entry {
         Line line;
         bool through_stub;
-        std::uint32_t number;  // of the line in the file; 0 as long as it has none
+        std::uint32_t number;  // of the line in the file, or 0 if not yet numbered
         std::vector<Other> others;
     };
 
@@ -72,7 +72,7 @@ class StackLines {
     bool has_counts(std::uint32_t row) const {
         return has_counts(row, false) || has_counts(row, true);
     }
-    // `frames` are those of the context's counts.
+    // `frames` belong to the counts of the context.
     void follow_jumps(const Context& context, std::string_view called,
                       std::span<const std::span<const symbols::Frame>> frames,
                       const CountedCode::Jumps& jumps);
@@ -80,8 +80,9 @@ class StackLines {
                std::span<const symbols::Frame> function);
     std::uint32_t add_line(const Line& line);
     void add_counts(std::uint32_t line, std::uint32_t row, bool calls);
-    // The number of the line of a context's function; of another function whose code was executed
-    // in that context; of the innermost one that was inlined there. 0 outside of all calls.
+    // Each returns the number of a line, or 0 outside of all calls. line_of() gives the line of a
+    // function whose code was executed in the context. innermost() gives the line of the innermost
+    // inlined function.
     std::uint32_t line_of(std::uint32_t context, std::string_view function);
     std::uint32_t innermost(std::uint32_t context, std::span<const symbols::Frame> frames);
     std::uint32_t inlined(std::uint32_t parent, std::uint32_t call_line, std::string_view function);
@@ -89,15 +90,15 @@ class StackLines {
     static constexpr std::size_t kNoEvent = SIZE_MAX;
 
     const Profile& profile_;
-    std::size_t root_counts_ = 0;      // so many of counted_ are outside of all calls
-    std::vector<std::size_t> events_;  // of the file, by column of the database
+    std::size_t root_counts_ = 0;  // the first root_counts_ of counted_ are outside of all calls
+    std::vector<std::size_t> events_;  // event of the file, by column of the database
     std::vector<Counted> counted_;     // by context and place
     std::vector<Context> contexts_;    // by number
     std::vector<Entry> entries_;       // by context
     std::vector<Line> lines_;          // by their number in the file, from 1
     std::vector<std::uint64_t> counts_;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::string_view>, std::uint32_t> inlined_;
-    std::map<std::string_view, std::uint32_t> roots_;  // by function: outside of all calls
+    std::map<std::string_view, std::uint32_t> roots_;  // by function, for code outside of all calls
 };
 
 }  // namespace assay::collector
