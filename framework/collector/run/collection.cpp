@@ -13,7 +13,7 @@
 namespace assay::collector {
 namespace {
 
-// Which columns there are can depend on options.
+// The options can determine which columns there are.
 Session& with_options(Session& session, const Image& image) {
     session.set_options(image);
     session.columns = Columns(session.profilers);
@@ -81,8 +81,8 @@ void Collection::end_recorder(const std::optional<Ending>& ending) {
     }
 }
 
-// What is not there is of a part that the program has not reached: perhaps it is not the program of
-// the files, or not its input.
+// A missing point means that the program has not reached it: the program or its input may differ
+// from those of the files.
 void Collection::check_points() {
     const SimulationPoints& wanted = session_.settings.points;
     const std::size_t complete = recorder_->complete_points();
@@ -95,14 +95,14 @@ void Collection::check_points() {
         complete, wanted.points.size()));
 }
 
-// As check_bursts() says it of a run, where it is said in the events file, too.
+// Corresponds to check_bursts(), which also writes the message to the events file.
 void Collection::check_recorded_bursts() {
     if (recorder_->missed_bursts() && image_.of_first_process)
         problem(no_burst(recorder_->executed()));
 }
 
-// Of what later images write, only the places can differ, and an events file has another one to go
-// to then.
+// Checks the first image only. For later images only the folder can differ, and an events file then
+// goes to another folder.
 void Collection::check_files() const {
     const std::vector<OutputFile> files = output_files(session_, image_);
     check_distinct(files);
@@ -134,7 +134,7 @@ void Collection::start_profilers(const Shared* shared) {
     feed_.begin({spec_, interval_, session_.settings.contexts});
 }
 
-// All references, and the calls that lead to allocations.
+// Adds all references, and the calls that lead to allocations.
 void Collection::capture_objects() {
     const bool contexts = spec_.captures & trace::kCaptureCalls;
     spec_ =
@@ -164,7 +164,7 @@ Feed::Sink Collection::sink(std::size_t index) {
     };
 }
 
-// Another process can know of mappings that this one has not read of yet.
+// Another process can know of a mapping that this process has not read yet.
 HostedProfiler::Sink Collection::sink_of_other(std::size_t index) {
     return [this, take = sink(index)](const vsample_t& sample, std::uint32_t mapping) {
         const std::vector<Mapping>& known = feed_.reader().addresses().mappings();
@@ -173,7 +173,7 @@ HostedProfiler::Sink Collection::sink_of_other(std::size_t index) {
     };
 }
 
-// Those of other processes, and what goes on here for them.
+// Starts the profilers of other processes, and the work for them in this process.
 void Collection::begin() {
     feed_.at_totals = [this] { look_at_totals(); };
     bool any = false;
@@ -194,7 +194,7 @@ void Collection::begin() {
         });
 }
 
-// In the driver, intervals are the bursts' business then.
+// With bursts, the driver does not make intervals itself.
 void Collection::sample() {
     trace::Regions& regions = spec_.regions;
     if (feed_.sampling().is_point()) {
@@ -206,14 +206,14 @@ void Collection::sample() {
         regions.sample_warm_up = std::max<std::uint64_t>(spec_.warm_up, 1);
         return;
     }
-    // Only then there is a burst in each of them, wherever they begin.
+    // Ensures that each interval contains a burst, wherever it begins.
     if (interval_ != 0 && interval_ / 2 < regions.sample_period)
         throw Error(fmt::format(
             "intervals of {} instructions are too short for --sample, with a burst in every {}: "
             "make them at least twice that, or --sample shorter",
             interval_, regions.sample_period));
     spec_.captures |= trace::kCaptureBlockCounts;
-    if (spec_.data.runs()) spec_.data = {};  // a run could go on behind a burst
+    if (spec_.data.runs()) spec_.data = {};  // a run of references could extend beyond a burst
     regions.sample_interval = std::exchange(spec_.interval, 0);
     const std::uint64_t most = regions.sample_period - regions.sample_burst;
     const std::uint64_t wanted = std::min(spec_.warm_up, most);
@@ -222,7 +222,7 @@ void Collection::sample() {
     if (replays_ && wanted > regions.sample_warm_up) missing_warm_up_ = wanted;
 }
 
-// What profilers have counted up to the end of a burst.
+// Passes on what the profilers have counted up to the end of a burst.
 void Collection::look_at_totals() {
     std::vector<std::uint64_t> totals(session_.columns.size());
     const auto put = [&](std::size_t profiler, const std::vector<std::uint64_t>& own) {
@@ -244,10 +244,10 @@ bool Collection::replaced() const {
     return state() == trace::DriverState::kReplaced;
 }
 
-// No wake-up is lost: whoever rings the doorbell changes it first, and futex(2) does not sleep
-// on a doorbell that is no longer what it was before the last look at the buffers. Nobody rings
-// for a mapping, but most libraries are mapped soon after the program's start, for which the
-// driver rings: the first sleeps are short.
+// No wake-up is lost. Each sender changes the doorbell before it wakes the collector, and futex(2)
+// does not sleep if the doorbell has changed since the last look at the buffers. A new mapping does
+// not ring the doorbell. Most libraries are mapped soon after the start of the program, which does
+// ring: the first sleeps are therefore short.
 void Collection::collect() {
     constexpr std::chrono::milliseconds kFirstSleep{1}, kLongestSleep{1000};  // for the progress
     std::chrono::milliseconds sleep = kFirstSleep;
@@ -292,7 +292,7 @@ void Collection::look_at_others() {
         if (profiler && !profiler->damage().empty() && !damaged_) damaged(profiler->damage());
 }
 
-// Buffers are given back when all have read them.
+// Gives back those buffers that all profilers have read.
 void Collection::release_taken() {
     std::uint64_t taken = UINT64_MAX;
     for (const HostedProfiler* profiler : hosted_)
@@ -300,7 +300,7 @@ void Collection::release_taken() {
     feed_.reader().release(taken);
 }
 
-// Until something has been done by the one that has done least.
+// Waits until the slowest profiler has done something.
 void Collection::wait_for_others() {
     HostedProfiler* last = nullptr;
     for (HostedProfiler* profiler : hosted_)
@@ -321,7 +321,7 @@ void Collection::take_rest() {
     reader.consume_rest();
 }
 
-// The driver writes over what is given back from now on: nobody may be reading it.
+// From now on the driver overwrites buffers at once, so nobody may still read them.
 void Collection::damaged(const std::string& how) {
     damaged_ = true;
     incomplete(how);
@@ -333,10 +333,11 @@ void Collection::problem(const std::string& what) const {
     log::problem(image_.of_first_process ? what : fmt::format("{}: {}", image_.program, what));
 }
 
-// The debug information of what has been mapped is opened while the program runs.
+// Opens the debug information of mapped files while the program runs.
 void Collection::open_debug_information() {
     if (session_.columns.size() == 0) return;
-    if (feed_.sampling().is_point() && !image_.of_first_process) return;  // nothing is written
+    if (feed_.sampling().is_point() && !image_.of_first_process)
+        return;  // only the last point writes a file
     const std::vector<Mapping>& mappings = feed_.reader().addresses().mappings();
     for (; opened_ < mappings.size(); ++opened_)
         session_.symbolizer.prepare(*mappings[opened_].path);
@@ -376,7 +377,7 @@ Collection::Outcome Collection::finish(const std::optional<Ending>& ending) {
     find_outcome(ending);
     if (recorder_) end_recorder(ending);
     finish_profilers();
-    // A driver that refused the program at once has measured nothing.
+    // If there is no code, the driver has refused the program at once.
     if (!feed_.reader().code().blocks.empty()) {
         if (session_.any_profiler_left()) write();
         for (const auto& profiler : session_.profilers) profiler->has_no_columns_to_lose();
@@ -392,7 +393,7 @@ void Collection::check_counts() {
     if (!impossible.empty() && !damaged_) damaged(impossible);
 }
 
-// The summaries, and what other processes leave, are none the worse for a full disk.
+// A full disk must not prevent the summaries and the files of other processes.
 void Collection::write() {
     try {
         profile_.write(feed_, incomplete_, replaced());
@@ -407,7 +408,7 @@ void Collection::write() {
     }
 }
 
-// For the run's end.
+// Adds the data for the end of the run.
 void Collection::log() {
     ProfileLog::Entry entry;
     entry.profile.file = profile_.file();
@@ -473,7 +474,7 @@ void Collection::finish_profilers() {
     for (const Counts& other : others_) profile_.add(other);
 }
 
-// How much of the program has been captured.
+// Reports a run without bursts, or with too little warm-up.
 void Collection::check_bursts() {
     const Sampling& sampling = feed_.sampling();
     if (missing_warm_up_ != 0 && image_.of_first_process && image_.number == 1)
@@ -484,7 +485,8 @@ void Collection::check_bursts() {
     if (feed_.executions().empty() || sampling.factor() != 1 || sampling.executed() == 0) return;
     const std::string why = no_burst(sampling.executed());
     incomplete(why);
-    if (image_.of_first_process) problem(why);  // of hundreds of short ones, their files say it
+    if (image_.of_first_process)
+        problem(why);  // hundreds of short processes report it in their files only
 }
 
 void Collection::incomplete(const std::string& why) {

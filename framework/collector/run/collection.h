@@ -1,13 +1,13 @@
 // One process image, from its trace segment to its events file. The way of a record:
 //
-//     collect()                       while the program runs:
-//         TraceReader::consume()      takes a full buffer of the segment, and checks it
-//         Feed::process()             finds contexts and objects, and calls the profilers
-//         ImageProfile::take()        adds up the samples that a profiler returns
-//     finish()                        when it has ended:
-//         TraceReader::consume_rest() takes the last buffers, which are not full
-//         Feed::finish()              lets profilers return what they have kept, as samples
-//         ImageProfile::write()       divides counts among groups, finds sources, writes the file
+//      collect()                       while the program runs:
+//          TraceReader::consume()      takes a full buffer of the segment, and checks it
+//          Feed::process()             finds contexts and objects, and calls the profilers
+//          ImageProfile::take()        adds up the samples that a profiler returns
+//      finish()                        when it has ended:
+//          TraceReader::consume_rest() takes the last, partial buffers
+//          Feed::finish()              lets profilers return their remaining samples
+//          ImageProfile::write()       divides counts among groups, finds sources, writes the file
 #pragma once
 
 #include "framework/collector/hosted/hosted_profiler.h"
@@ -33,51 +33,53 @@ namespace assay::collector {
 class Collection {
   public:
     struct Outcome {
-        bool refused = false;  // the driver could not go on
-        bool failed = false;   // for another reason the profile is not what was asked for
-        bool lost = false;     // it has not been written, or not where it was asked for
+        bool refused = false;  // the driver could not continue
+        bool failed = false;   // the profile is not as requested, for another reason
+        bool lost = false;     // the file is missing, or is not where it was requested
     };
 
-    // Of several collections that read one segment.
+    // For one of several collections that read the same segment.
     struct Shared {
-        // What the driver gives, to all of them, if this one wants `wanted`, and `values` if that
-        // has values. Throws Error.
+        // Returns the specification of the driver, for all collections. `wanted` is the one that
+        // this collection wants, `values` its lists if it captures values. Throws Error.
         std::function<trace::Spec(const trace::Spec& wanted, const trace::ValueLists& values)>
             agree;
         trace::Readers& readers;
-        std::uint32_t number;            // among them
-        std::uint64_t instructions = 0;  // that will come; 0: that is not known
+        std::uint32_t number;            // of this collection
+        std::uint64_t instructions = 0;  // the total that the image will execute; 0: unknown
     };
-    // Starts the profilers for the image. Throws Error, also if its files cannot be written.
-    // `shared`: null for the only one.
+    // Starts the profilers for the image. Throws Error, also if the image's files cannot be
+    // written. `shared` is null if no other collection reads the segment.
     Collection(Session& session, const Image& image, Segment& segment, const Lifeline& lifeline,
                const Shared* shared = nullptr);
     Collection(const Collection&) = delete;
     Collection& operator=(const Collection&) = delete;
 
-    // What the profilers ask for, all together.
+    // The captures that all profilers together ask for.
     const trace::Spec& spec() const { return spec_; }
     const trace::ValueLists& value_lists() const { return *value_lists_; }
-    // Takes what the driver writes until the image has ended. Throws Error.
+    // Takes the driver's buffers until the image has ended. Throws Error.
     void collect();
-    // The profile is, which it will say. Only the first reason is kept.
+    // Marks the profile as incomplete. The profile states the reason, and only the first reason is
+    // kept.
     void incomplete(const std::string& why);
-    // Whether another image of the process follows.
+    // True if another image of the process follows.
     bool replaced() const;
-    // Takes the last records, lets the profilers finish, and writes the events file. `ending`: of
-    // the process, where it is known. A file that cannot be written is told.
+    // Takes the last records, lets the profilers finish, and writes the events file. `ending` is
+    // that of the process, if it is known. An unwritable file is reported, not thrown.
     Outcome finish(const std::optional<Ending>& ending);
 
-    // --- Where it is of one simulation point of several.
+    // --- For one of several simulation points.
 
-    // What the file says of them.
+    // Sets the text about the points in the file.
     void describe_points(const std::string& description) {
         feed_.sampling().describe_point(description);
     }
-    // In place of finish(): the profilers finish, and take_counts() is of the point only.
+    // Replaces finish(): lets the profilers finish. take_counts() then returns the counts of this
+    // point.
     Outcome finish_point();
     Counts take_counts() { return profile_.take_counts(); }
-    // Of other points, which finish() adds.
+    // Passes the counts of other points, which finish() adds.
     void add_before_writing(std::vector<Counts> counts) { others_ = std::move(counts); }
 
   private:
@@ -92,7 +94,7 @@ class Collection {
     void begin();
     bool take_buffers();
     void take_rest();
-    // Of profilers in other processes.
+    // For profilers in other processes.
     void look_at_others();
     void wait_for_others();
     void release_taken();
@@ -106,7 +108,7 @@ class Collection {
     void damaged(const std::string& how);
     void check_counts();
     void find_outcome(const std::optional<Ending>& ending);
-    // Says what is wrong with this image.
+    // Reports a problem of this image.
     void problem(const std::string& what) const;
     void finish_profilers();
     void write();
@@ -118,24 +120,24 @@ class Collection {
     Session& session_;
     const Image image_;
     const bool replays_;
-    const std::uint64_t instructions_;  // that will come; 0: that is not known
+    const std::uint64_t instructions_;  // the total that the image will execute; 0: unknown
     Segment& segment_;
     const Lifeline& lifeline_;
     trace::Spec spec_{};
-    std::uint64_t interval_ = 0;  // of trace_capture_intervals, in instructions; 0: none
+    std::uint64_t interval_ = 0;  // of trace_capture_intervals, in instructions; 0: no intervals
     ImageProfile profile_;
-    std::vector<Counts> others_;  // of other simulation points
+    std::vector<Counts> others_;  // of the other simulation points
     const int parent_;
-    // What all profilers ask for.
+    // Lists of the values that all profilers ask for.
     const std::unique_ptr<trace::ValueLists> value_lists_ = std::make_unique<trace::ValueLists>();
-    std::vector<std::size_t> fed_;         // profilers of this process, by their numbers
-    std::vector<HostedProfiler*> hosted_;  // by all numbers; null for those of this process
+    std::vector<std::size_t> fed_;         // numbers of the profilers in this process
+    std::vector<HostedProfiler*> hosted_;  // by number; null for profilers in this process
     Feed feed_;
     std::optional<ImageRecorder> recorder_;
-    std::uint64_t missing_warm_up_ = 0;  // what is wanted where the trace has less; 0: it has that
-    std::size_t opened_ = 0;             // mappings
-    bool damaged_ = false;               // the trace, or its counts
-    std::string incomplete_;             // why the profile is
+    std::uint64_t missing_warm_up_ = 0;  // wanted warm-up if the trace has a shorter one, or 0
+    std::size_t opened_ = 0;             // number of mappings
+    bool damaged_ = false;               // true if the trace or its counts are damaged
+    std::string incomplete_;             // why the profile is incomplete, or ""
     Outcome outcome_;
 };
 

@@ -57,7 +57,7 @@ void ImageProfile::add_profiler(const ProfilerHandle& profiler, bool captures_ca
 void ImageProfile::take(std::size_t profiler, const vsample_t& sample, std::uint32_t mapping,
                         const ContextTree& contexts) {
     Counts* counts = &counts_;
-    // Each has been replayed by itself: what parts and contexts there are only that process knows.
+    // Each point was replayed by itself, so numbers of parts and contexts differ between points.
     if (sample.context1 != 0 && has_points()) return;
     if (sample.context1 != 0)
         counts =
@@ -69,7 +69,7 @@ void ImageProfile::add(Counts& counts, std::size_t profiler, const SampleDatabas
                        const vsample_t& sample, const ContextTree& contexts) const {
     const std::size_t first = session_.columns.first(profiler);
     if (ProfilerHandle::is_value(sample)) {
-        // It makes a row, even if nothing is counted there.
+        // Adds a row even if it gets no count.
         TopValues& values =
             counts.hotlists.of(counts.samples.add(key, first, 0),
                                first_list_[profiler] + ProfilerHandle::list_of(sample));
@@ -135,7 +135,8 @@ void ImageProfile::divide_among_threads(Feed& feed) {
                          feed.executions_by_thread(), rows);
 }
 
-// A profiler that captures calls knows what is in no context. Calls count where they lead to.
+// Skips profilers that capture calls, because they know which counts have no context. Skips calls,
+// because they count in the context that they enter.
 void ImageProfile::divide_among_contexts(Feed& feed, std::span<const std::uint32_t> alike) {
     const std::vector<bool> columns = columns_that([&](std::size_t profiler, std::size_t event) {
         return !captures_calls_[profiler] && !session_.profilers[profiler]->lost() &&
@@ -144,7 +145,7 @@ void ImageProfile::divide_among_contexts(Feed& feed, std::span<const std::uint32
     divide_by_executions(counts_.contexts, columns, feed, feed.executions_by_context(), alike);
 }
 
-// By row: references to data, executions of instructions that have one counted once for each.
+// Returns the data references by row. Each execution of an instruction with references counts once.
 std::vector<std::uint64_t> ImageProfile::references(Feed& feed) const {
     std::vector<std::uint64_t> references(counts_.samples.rows());
     const CodeTables code = feed.reader().code();
@@ -167,7 +168,7 @@ void ImageProfile::scale(const Sampling& sampling) {
     for (auto& [part, counts] : parts_) counts.scale(sampling, unscaled);
 }
 
-// Of the columns, for people.
+// Returns a text for people about the errors of the columns.
 std::string ImageProfile::errors(const Sampling& sampling) const {
     std::string text;
     for_each_column([&](const ProfilerHandle& profiler, std::size_t event, std::size_t column) {
@@ -184,7 +185,7 @@ std::string ImageProfile::errors(const Sampling& sampling) const {
     return text;
 }
 
-// How threads took turns, where there were several or the user has asked for it.
+// Returns how threads took turns, if there were several or the user has asked for an order.
 std::string ImageProfile::schedule(std::uint32_t threads) const {
     const std::uint32_t slice = session_.settings.slice;
     if (slice != 0) return fmt::format("fair, one thread at a time for {} instructions", slice);
@@ -195,7 +196,7 @@ std::string ImageProfile::schedule(std::uint32_t threads) const {
         threads);
 }
 
-// Of one instruction: its target is told by its last bytes (SDM volume 2, JMP and Jcc).
+// The last bytes of a direct jump are the distance to its target (SDM volume 2, JMP and Jcc).
 void ImageProfile::add_jumps(Profile& profile, Feed& feed) {
     constexpr std::uint16_t kShort = TRACE_OPCODE(0, 0xeb), kNear = TRACE_OPCODE(0, 0xe9);
     const std::span<const std::uint64_t> executions = feed.executions();
@@ -218,7 +219,7 @@ void ImageProfile::add_jumps(Profile& profile, Feed& feed) {
     }
 }
 
-// Without columns.
+// The result has no columns yet.
 Profile ImageProfile::profile_of(const Counts& counts, Feed& feed,
                                  const std::string& incomplete) const {
     Profile profile{.header = {},
@@ -264,14 +265,14 @@ void ImageProfile::add_columns(Profile& profile, std::size_t profiler) const {
     for (const events::Derived& figure : session_.columns.derived(profiler))
         if (events::is_computable(figure.formula, profile.header.events))
             profile.header.derived.push_back(figure);
-    // What it says behind its start is of the one point that it has seen.
+    // Later descriptions are about the one point that the profiler has seen.
     const std::span all(of.descriptions());
     append(profile.header.descriptions,
            has_points() ? all.first(std::min(described_[profiler], all.size())) : all);
 }
 
 void ImageProfile::add_series(Profile& profile) const {
-    if (has_points()) return;  // likewise
+    if (has_points()) return;  // they would be of one point only
     std::vector<events::Series>& kept = profile.header.series;
     std::size_t given = 0;
     for (const auto& profiler : session_.profilers) {
@@ -287,9 +288,8 @@ void ImageProfile::add_series(Profile& profile) const {
                                 given - kept.size(), events::kMostSeries));
 }
 
-// From what has been counted to the file: what no profiler has told a group of is divided among
-// objects, threads and contexts, and the writer finds sources, and writes. Which contexts are alike
-// depends on the sources.
+// First divides counts without a group among objects, threads and contexts. The sources determine
+// which rows are alike.
 void ImageProfile::write(Feed& feed, const std::string& incomplete, bool replaced) {
     std::vector<std::string> mapped_files;
     for (const Mapping& mapping : feed.reader().addresses().mappings())
@@ -310,7 +310,7 @@ void ImageProfile::write(Feed& feed, const std::string& incomplete, bool replace
         if (!session_.profilers[i]->lost()) add_columns(profile, i);
     add_series(profile);
     if (!counts_.contexts.counts.empty() || profile.all_have_contexts) add_jumps(profile, feed);
-    if (profile.columns.empty()) return;  // profilers without events have their own output
+    if (profile.columns.empty()) return;  // profilers without events write their own output
 
     ProfileWriter writer(profile);
     if (profile.all_have_contexts) divide_among_contexts(feed, writer.alike());
@@ -326,14 +326,14 @@ void ImageProfile::write(Feed& feed, const std::string& incomplete, bool replace
 }
 
 void ImageProfile::write_parts(const std::string& file, Feed& feed, const std::string& incomplete) {
-    std::set<std::string> files{file};  // a device is not written once more
+    std::set<std::string> files{file};  // a device is written only once
     for (const auto& [part, counts] : parts_) {
         const ProfilerHandle& profiler = *session_.profilers[part.first];
         if (profiler.lost()) continue;
         const std::string& name = profiler.parts()[part.second - 1];
         std::string own = file_of_part(file, name);
         if (own == file) continue;
-        // Names that differ in what a file's name has not.
+        // Different names of parts can give the same file name.
         for (int i = 2; !files.insert(own).second; ++i)
             own = file_of_part(file, fmt::format("{}-{}", name, i));
         Profile profile = profile_of(counts, feed, incomplete);
@@ -344,7 +344,7 @@ void ImageProfile::write_parts(const std::string& file, Feed& feed, const std::s
     }
 }
 
-// Saves the profile from a full disk.
+// Writes the profile to another folder if the disk is full.
 std::string ImageProfile::fall_back(const std::string& wanted, ProfileWriter& writer) const {
     const char* given = std::getenv("TMPDIR");
     const std::filesystem::path folder = given && *given ? given : "/tmp";
@@ -359,7 +359,7 @@ std::string ImageProfile::fall_back(const std::string& wanted, ProfileWriter& wr
     }
 }
 
-// As Cachegrind's readers know it: each line behind the process id.
+// Formats the text in the way of Cachegrind: each line begins with the process id.
 std::string ImageProfile::summaries(const Sampling& sampling) const {
     std::string summaries;
     if (sampling.is_point())
@@ -400,7 +400,7 @@ std::vector<std::uint64_t> ImageProfile::totals() const {
     return sums;
 }
 
-// The profilers themselves have seen one point only.
+// Replaces the profilers' own summaries, because a profiler has seen only one point.
 std::string ImageProfile::totals_of_points() const {
     std::string text = fmt::format("=={}==\n", image_.pid);
     const std::vector<std::uint64_t> sums = totals();

@@ -1,5 +1,4 @@
-// The profile of one process image: what its profilers have counted, and the files and summaries
-// that it goes to.
+// The counts of one process image, and the events files and summaries made from them.
 #pragma once
 
 #include "framework/collector/profilers/feed.h"
@@ -25,34 +24,35 @@ class ProfileWriter;
 
 class ImageProfile {
   public:
-    // Both must live longer.
+    // Both arguments must live longer.
     ImageProfile(Session& session, const Image& image);
     ImageProfile(const ImageProfile&) = delete;
     ImageProfile& operator=(const ImageProfile&) = delete;
 
-    // For each profiler, in the session's order, before its first sample.
+    // Called for each profiler, in the session's order, before its first sample.
     void add_profiler(const ProfilerHandle& profiler, bool captures_calls);
-    // Takes a profiler's sample of an instruction in that mapping. `contexts`: of which its calling
-    // context is one.
+    // Takes a sample that a profiler returned for an instruction in this mapping. `contexts` has
+    // the sample's calling context.
     void take(std::size_t profiler, const vsample_t& sample, std::uint32_t mapping,
               const ContextTree& contexts);
-    // Makes what was counted in bursts estimates of the whole run.
+    // Turns counts of bursts into estimates for the whole run.
     void scale(const Sampling& sampling);
-    // With simulation points: what has been counted of one, and adds that of another, of a session
-    // with the same profilers. Without contexts, objects and threads.
+    // With simulation points: take_counts() returns the counts of one point, and add() adds those
+    // of another point, from a session with the same profilers. Counts by context, object and
+    // thread are not added.
     Counts take_counts() { return std::move(counts_); }
     void add(const Counts& other) { counts_.add(other); }
 
-    // Writes the events file, and one for each part of the profile. `feed`: has ended.
-    // `incomplete`: why the profile is; "" if it is not. `replaced`: another image of the process
-    // follows. Throws Error.
+    // Writes the events file, and one file for each part of the profile. `feed` must have ended.
+    // `incomplete` is the reason why the profile is incomplete, or "". `replaced`: another image of
+    // the process follows. Throws Error.
     void write(Feed& feed, const std::string& incomplete, bool replaced);
-    // The profilers' summaries, as they are printed.
+    // Returns the profilers' summaries in the form in which they are printed.
     std::string summaries(const Sampling& sampling) const;
-    // The name of the file that has been written; "" if none.
+    // The path of the events file, or "" if no file was written.
     const std::string& file() const { return file_; }
     std::size_t part_files() const { return part_files_; }
-    // Of the file: the names and totals of its events.
+    // Names and totals of the events in the file.
     struct Total {
         std::string event;
         std::uint64_t count;
@@ -62,7 +62,7 @@ class ImageProfile {
   private:
     using Executions = std::function<void(const Feed::TakeExecutions& take)>;
 
-    // Calls `visit(profiler, event, column)` for those of the file.
+    // Calls `visit(profiler, event, column)` for each column of the file.
     template <typename Visit>
     void for_each_column(const Visit& visit) const;
     std::vector<bool> columns_that(
@@ -91,14 +91,14 @@ class ImageProfile {
     Session& session_;
     const Image& image_;
     Counts counts_;
-    // Those of parts of the profile, by profiler and number of the part.
+    // Counts of parts of the profile, by profiler and number of the part.
     std::map<std::pair<std::size_t, std::uint64_t>, Counts> parts_;
-    std::vector<std::uint32_t> first_list_;  // by profiler: the number of its first
-    std::vector<std::string> list_names_;    // by number
+    std::vector<std::uint32_t> first_list_;  // by profiler: the number of its first list
+    std::vector<std::string> list_names_;    // by number of the list
     std::vector<bool> captures_calls_;       // by profiler
-    std::vector<std::size_t> described_;     // likewise: descriptions at its start
+    std::vector<std::size_t> described_;     // by profiler: number of descriptions at its start
     symbols::GeneratedCode generated_;
-    std::string file_;  // that has been written; "" if none
+    std::string file_;  // the written file, or ""
     std::size_t part_files_ = 0;
 };
 

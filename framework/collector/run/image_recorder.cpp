@@ -9,10 +9,10 @@ namespace assay::collector {
 namespace {
 
 constexpr std::uint64_t kRecordsInChunk = std::uint64_t{1} << 21;
-// Each has states of some megabytes.
+// Each open chunk needs some megabytes.
 constexpr std::size_t kMostOpen = 32;
 constexpr std::uint32_t kBlocksInChunk = 1U << 16;
-constexpr std::uint32_t kFirstThread = 0;  // and its slot
+constexpr std::uint32_t kFirstThread = 0;  // also the number of its slot
 
 template <typename T>
 std::span<const std::byte> bytes_of(const T& value) {
@@ -37,8 +37,8 @@ ImageRecorder::ImageRecorder(recording::TraceFileWriter& file, const Segment& se
       content_(content),
       writer_(file, recording::ChunkWriter::useful_threads()) {}
 
-// Slots are of one thread each where possible, so that replay can tell them apart. How often string
-// instructions are repeated, predictors have to know.
+// Each slot belongs to one thread if possible, so that a replay can tell the threads apart.
+// Predictors need the number of repetitions of string instructions.
 trace::Spec ImageRecorder::spec(const recording::TraceContent& content) {
     return {.captures = trace::captures_of_recording(content.captures), .threads = 1};
 }
@@ -94,7 +94,7 @@ void ImageRecorder::count(Thread& thread, std::span<const trace_record_t> record
     thread.records += records.size();
 }
 
-// A chunk has records of one of them.
+// The records of a chunk belong to the same point.
 void ImageRecorder::follow_points(Thread& thread, const trace_record_t& last) {
     if (thread.number != kFirstThread || reader_.code().sites[last.site].kind != TRACE_SITE_BURST)
         return;
@@ -109,7 +109,7 @@ void ImageRecorder::follow_points(Thread& thread, const trace_record_t& last) {
     ++points_ended_;
 }
 
-// A burst's end, and a warm-up's, is the last record of its buffer.
+// The end of a burst, or of a warm-up, is the last record of its buffer.
 void ImageRecorder::follow_bursts(Thread& thread, const trace_record_t& last) {
     if (reader_.code().sites[last.site].kind != TRACE_SITE_BURST) return;
     executed_[thread.number] = last.value;
@@ -140,7 +140,7 @@ std::uint32_t ImageRecorder::point_of(const Thread& thread) const {
     return static_cast<std::uint32_t>(points_ended_ + 1);
 }
 
-// Of each slot, in the order in which the reader passes them on.
+// The markers of each slot are in the order in which the reader passes them on.
 void ImageRecorder::find_markers() {
     const std::uint64_t bytes = reader_.event_bytes();
     while (events_seen_ < bytes) {
@@ -225,7 +225,7 @@ void ImageRecorder::write_image() {
     if (points_) write_points();
 }
 
-// The first thread begins in the first one, if that has all that comes before as its warm-up.
+// The program begins in the first point if the warm-up of this point reaches back to the beginning.
 void ImageRecorder::write_points() {
     in_point_ = points_->points.front().begin <= points_->warm_up;
     const trace_points_t head{.size = sizeof head,

@@ -13,7 +13,7 @@
 namespace assay::collector {
 namespace {
 
-// At commas, but not at those between the parameters of a function or a template.
+// Splits at commas, except at those between parameters of a function or a template.
 std::vector<std::string> split_functions(const std::string& list) {
     std::vector<std::string> out{""};
     int depth = 0;
@@ -28,7 +28,7 @@ std::vector<std::string> split_functions(const std::string& list) {
     return out;
 }
 
-// 0 if it is no number of instructions, or none that a period can have.
+// Returns 0 if the text is not a number of instructions, or is too large for a period.
 std::uint64_t instructions(std::string_view text) {
     constexpr std::uint64_t kMost = 1'000'000'000'000'000;
     const std::uint64_t number = count(text).value_or(0);
@@ -106,7 +106,7 @@ ShowProgress progress(const Setting& setting) {
     return setting.value == "yes" ? ShowProgress::kAlways : ShowProgress::kNever;
 }
 
-// Two small numbers are a ratio, of bursts of the usual length.
+// Two small numbers are a ratio. The bursts then have the usual length.
 void set_sampling(trace::Regions& regions, const Setting& setting) {
     constexpr std::uint64_t kShortestBurst = 1000, kUsualBurst = 40'000;
     const std::size_t slash = setting.value.find('/');
@@ -137,7 +137,7 @@ std::uint64_t warm_up_of(const Setting& setting) {
     return *number;
 }
 
-// A block has up to 64 instructions, and is executed as a whole.
+// Slices have at least 100 instructions, because a block of up to 64 instructions is not divided.
 std::uint32_t slice(const Setting& setting) {
     constexpr std::uint64_t kUsual = 100'000, kLeast = 100, kMost = 1'000'000'000;
     constexpr std::string_view kFair = "fair";
@@ -166,7 +166,7 @@ void add_functions(trace::Regions& regions, const Setting& setting) {
     std::copy(all.begin(), all.end(), regions.functions);
 }
 
-// As the driver takes them: trace/allocation_functions.h of it.
+// Makes the list for the driver (its trace/allocation_functions.h).
 void add_allocation_functions(std::string& all, const Setting& setting) {
     for (const std::string& function : split_functions(setting.value)) {
         const bool allocates = function.find("size=") != std::string::npos;

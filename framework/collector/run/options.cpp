@@ -1,4 +1,4 @@
-// The table of the options of assay run, record and replay, and the rules of what fits together.
+// The table of the options of assay run, record and replay, and the rules for combining them.
 #include "framework/collector/run/option_values.h"
 #include "framework/collector/run/settings.h"
 #include "framework/support/error.h"
@@ -21,7 +21,7 @@ std::vector<std::string> names_in(const Setting& setting) {
     return names;
 }
 
-// What is written, and what is counted by what.
+// Options of the output and of the counts.
 void add_results(CommandLine& line, CoreSettings& s) {
     const auto set_out = [&s](const Setting& given) {
         if (given.value.empty()) bad_value(given, "a file name");
@@ -76,7 +76,7 @@ void add_results(CommandLine& line, CoreSettings& s) {
         .of(kRun | kReplay);
 }
 
-// What a trace has, and how it is replayed.
+// Options of a trace, and of its replay.
 void add_traces(CommandLine& line, CoreSettings& s) {
     line.add("-o,--out", "FILE",
              "write the trace to FILE; %p is assay's process id, %n the program's name, %r the "
@@ -114,7 +114,7 @@ void add_traces(CommandLine& line, CoreSettings& s) {
         .of(kReplay);
 }
 
-// How the program is executed.
+// Options of the program's execution.
 void add_execution(CommandLine& line, CoreSettings& s) {
     line.add_yes_no("--aslr", s.randomize_addresses,
                     "randomise addresses as the kernel does, so that runs differ; default: no")
@@ -133,7 +133,7 @@ void add_execution(CommandLine& line, CoreSettings& s) {
         .of(kRun | kRecord);
 }
 
-// Which parts of it are profiled.
+// Options that choose which parts of the program are profiled.
 void add_regions(CommandLine& line, CoreSettings& s) {
     const auto sample = [&s](const Setting& given) { set_sampling(s.regions, given); };
     const auto warm_up = [&s](const Setting& given) { s.warm_up = warm_up_of(given); };
@@ -182,7 +182,7 @@ void add_regions(CommandLine& line, CoreSettings& s) {
         .of(kRecord);
 }
 
-// Of assay itself.
+// Options of assay itself.
 void add_own(CommandLine& line, CoreSettings& s) {
     line.add_yes_no(
             "--trace-children", s.trace_children,
@@ -244,7 +244,7 @@ void add_own(CommandLine& line, CoreSettings& s) {
 }
 
 void add_rules(CommandLine& line, Command command) {
-    // What is called between bursts is in no context.
+    // Bursts miss calls, so contexts would be wrong.
     for (const char* const whole : {"contexts", "objects", "threads", "simpoints"})
         line.excludes(whole, "sample");
     for (const char* const end : {"from-instruction", "to-instruction"})
@@ -267,7 +267,7 @@ void add_rules(CommandLine& line, Command command) {
             "--warm-up is for --simpoints=FILE.simpts,FILE.weights, or for --sample: give both");
 }
 
-// Rules of values.
+// Checks rules between values.
 void check_values(const CoreSettings& s) {
     const std::uint64_t from = s.regions.from_instruction, to = s.regions.to_instruction;
     if (to != 0 && from > to)
@@ -283,8 +283,8 @@ void check_values(const CoreSettings& s) {
 constexpr const char* kNothingToRecordBy =
     "does not change a recording; it may be an option of assay replay (see: assay record --help)";
 
-// Options that only the other commands have can also be a profiler's, where there are profilers.
-// But those of a run mean that the user expects a replay to change it.
+// Options of other commands can also be options of a profiler, if there are profilers. But a replay
+// refuses the options of a run, because the user expects an effect that a replay cannot have.
 void refuse_others(CommandLine& line, Command command) {
     if (command == kRecord) line.refuse_those_of(kRun | kReplay, kNothingToRecordBy);
     if (command == kReplay)
@@ -292,7 +292,7 @@ void refuse_others(CommandLine& line, Command command) {
             kRun, "belongs to the run, which a replay cannot change (see: assay replay --help)");
 }
 
-// The options of a command, where nothing is taken.
+// The options of a command. Their values are not used.
 struct Declared {
     explicit Declared(Command command = kRun) : line(command) {
         add_options(line, settings);

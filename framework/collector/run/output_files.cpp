@@ -23,7 +23,7 @@ bool has_any_of(std::string_view pattern, std::string_view kinds) {
     return false;
 }
 
-// A device or a pipe stays what it is.
+// The names of devices and pipes stay the same.
 std::string append(std::string name, std::string_view what) {
     std::error_code error;
     const fs::file_status status = fs::status(name, error);
@@ -35,7 +35,7 @@ std::string append(std::string name, std::string_view what) {
     return fmt::format("{}.{}{}", name, what, ending);
 }
 
-// With the profiler's name where another one has an option of that name.
+// Adds the profiler's name if another profiler has an option of the same name.
 std::string written(const Session& session, const ProfilerHandle& profiler,
                     const std::string& option) {
     const bool shared = std::any_of(
@@ -48,7 +48,7 @@ bool is_output(const ProfilerHandle& profiler, const std::string& option) {
     return profiler.option(option)->type == VP_OPTION_OUTPUT_FILE;
 }
 
-// Absolute and without links, as far as there is something.
+// Returns an absolute path, with links resolved as far as the path exists.
 fs::path whole_path(const std::string& path) {
     std::error_code error;
     const fs::path behind = events::behind_links(path);

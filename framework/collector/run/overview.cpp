@@ -27,7 +27,7 @@ constexpr std::size_t kMostProcesses = 40, kMostPrograms = 20;
 constexpr std::size_t kLongestCommand = 70;
 constexpr std::size_t kMostDepth = 16;
 
-// The program without its folders, which would take the room of the arguments.
+// Returns the command with the program's name only, to leave room for the arguments.
 std::string short_command(const std::string& command) {
     const std::size_t end = command.find(' ');
     return events::program_of(command) + (end == std::string::npos ? "" : command.substr(end));
@@ -52,7 +52,8 @@ std::size_t processes_of(Entries entries) {
     return pids.size();
 }
 
-// Of the first event; none where the entry has others, as that of a run whose profiler was lost.
+// Returns the count of the first event; 0 if the entry lacks this event, for example because its
+// profiler was lost.
 std::uint64_t first_count(const ProfileLog::Entry& entry) {
     return entry.profile.counts.empty() ? 0 : entry.profile.counts[0];
 }
@@ -63,7 +64,7 @@ struct ProgramTotal {
     std::size_t images = 0;
 };
 
-// The one that counts most comes first.
+// Returns the programs, the one with the greatest count first.
 std::vector<ProgramTotal> programs(Entries entries) {
     std::map<std::string, ProgramTotal> by_name;
     for (const ProfileLog::Entry& entry : entries) {
@@ -110,7 +111,7 @@ class Lines {
         text_ += fmt::format("=={}=={}{}\n", pid_, text.empty() ? "" : " ", text);
     }
 
-    // Those that an image has started stand below it, deeper.
+    // Writes the images that an image has started below it and indented.
     void write_tree() {
         std::size_t widest = 4;
         for (const ProfileLog::Entry& entry : entries_)
@@ -122,7 +123,7 @@ class Lines {
             const std::size_t parent = entries_[i].profile.parent;
             (parent == events::IndexedProfile::kNone ? first : started[parent]).push_back(i);
         }
-        std::vector<std::pair<std::size_t, std::size_t>> next;  // entry and depth, the last first
+        std::vector<std::pair<std::size_t, std::size_t>> next;  // entry and depth, in reverse order
         const auto push = [&](const std::vector<std::size_t>& of, std::size_t depth) {
             for (auto entry = of.rbegin(); entry != of.rend(); ++entry)
                 next.emplace_back(*entry, depth);
@@ -167,8 +168,8 @@ class Lines {
     std::string text_;
 };
 
-// In one piece, since others may be printing. That nobody reads stderr, or that it is full, is no
-// failure.
+// Writes the text with one call, because other processes may print too. Ignores errors: stderr can
+// be closed or full.
 void print_error(const std::string& text) {
     std::signal(SIGPIPE, SIG_IGN);
     std::fputs(text.c_str(), stderr);
@@ -183,7 +184,8 @@ void tell_of_one(const ProfileLog::Entry& entry) {
     log::remark(fmt::format("wrote {}{}; read it with: assay annotate {}", file, parts, file));
 }
 
-// Beside the first profile, and no name that OUT.* would take for one of the profiles.
+// Returns a path in the folder of the first profile. The name must not match OUT.*, which stands
+// for profiles.
 std::string index_path(const CoreSettings& settings, const Image& image) {
     const std::filesystem::path first = file_of_process(settings.out, image);
     std::string name = "index." + first.filename().string();
@@ -197,7 +199,7 @@ bool is_regular(const std::string& path) {
     return std::filesystem::is_regular_file(path, error);
 }
 
-// The profiles in files; none if all went to a device.
+// Returns the profiles that are in files; an empty index if all went to a device.
 events::Index index_of(Entries entries, const Image& image) {
     events::Index index;
     index.command = image.command;
@@ -219,7 +221,7 @@ std::string overview(Entries entries, bool all) {
 
 bool tell_of_profiles(Entries entries, const CoreSettings& settings, const Image& image) {
     if (entries.empty()) return true;
-    const bool several = entries.size() > 1;  // also of one process, by execve(2)
+    const bool several = entries.size() > 1;  // also several images of one process, by execve(2)
     if (!settings.quiet && (!several || settings.verbose))
         for (const ProfileLog::Entry& entry : entries) tell_of_one(entry);
     if (!several) return true;
@@ -270,7 +272,7 @@ void Progress::update() {
         line_.show(text);
     else
         fmt::print(stderr, "{}\n", text);
-    // The counters of many threads take long to add up: no more than 2 % of the time.
+    // Adding up the counters of many threads takes long: use at most 2 % of the time.
     const Clock::duration took = Clock::now() - now;
     const std::chrono::seconds usual(on_terminal_ ? 1 : 10);
     next_ = now + std::max<Clock::duration>(usual, 50 * took);

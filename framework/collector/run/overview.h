@@ -1,7 +1,7 @@
-// What is said at the end of a run: the profilers' summaries of the one program that was run, or an
-// overview of several; and the index that names their profiles.
+// Output at the end of a run: the summaries of a single program, or an overview of several, and the
+// index that names their profiles.
 //
-// Also the line that says how far it is.
+// This file also has the line that shows the progress.
 #pragma once
 
 #include "framework/collector/run/output_files.h"
@@ -17,26 +17,26 @@
 
 namespace assay::collector {
 
-// The processes as a tree, with what they count of the first event, and the totals by program. In
-// lines that begin with the process id of the first.
+// Returns the processes as a tree with their counts of the first event, and the totals by program.
+// Each line begins with the process id of the first process.
 std::string overview(std::span<const ProfileLog::Entry> entries, bool all);
 
-// Prints to stderr, and writes the index if there are several profiles. `image`: the first of the
-// run. False if the index cannot be written, which has been said.
+// Prints to stderr, and writes the index if there are several profiles. `image` is the first image
+// of the run. Returns false, after a message, if the index cannot be written.
 bool tell_of_profiles(std::span<const ProfileLog::Entry> entries, const CoreSettings& settings,
                       const Image& image);
 
-// Says that the run is going on: in a line on the terminal, or in lines of a file.
+// Shows the progress of a run: in a line on the terminal, or in lines of a file.
 
-// "N million instructions"; `all`: how many there will be, or 0 if that is not known.
+// Returns "N million instructions". `all` is the final number, or 0 if it is not known.
 std::string in_millions(std::uint64_t instructions, std::uint64_t all);
 
-// `replays`: no program runs, to which the terminal would belong.
+// `replays`: true if no program runs that may need the terminal.
 bool shows_progress(const CoreSettings& settings, bool replays);
 
 class Progress {
   public:
-    // `reached` says how far it is, about once per second, less often if that takes long.
+    // Calls `reached` for the text about once per second, and less often if the call takes long.
     Progress(bool wanted, std::function<std::string()> reached);
 
     void update();

@@ -21,7 +21,8 @@
 namespace assay::collector {
 namespace {
 
-// A point ends before the block that its last instruction is of, if that goes on behind it.
+// A recorded point can lack this many instructions: it ends before a block that reaches beyond its
+// end.
 constexpr std::uint64_t kMostOfBlock = 255;
 
 std::uint64_t executed_in(const replay::ImageTrace& trace) {
@@ -58,14 +59,14 @@ class PointReplay {
     void finish(Collection& collection);
     std::string description() const;
 
-    CoreSettings settings_;  // which change from point to point
+    CoreSettings settings_;  // some change from point to point
     const replay::ImageTrace& trace_;
     const Image& image_;
     const std::shared_ptr<const ProfileLog> profiles_;
     std::uint64_t instructions_ = 0;  // of the program
-    std::vector<Point> points_;       // that are recorded as a whole
-    std::vector<Counts> counts_;      // of points, except the last one
-    std::string problem_;             // the first that there was
+    std::vector<Point> points_;       // points that are recorded as a whole
+    std::vector<Counts> counts_;      // of all points except the last one
+    std::string problem_;             // the first problem, or ""
     bool good_ = false;
 };
 
@@ -102,7 +103,7 @@ void PointReplay::choose() {
     std::erase_if(points_, [](const Point& point) { return point.stands_for == 0; });
 }
 
-// A file that a profiler writes itself would be of the last point.
+// Refuses options for a profiler's own file, because it would only be about the last point.
 void PointReplay::check_options(const Session& session) const {
     for (std::size_t i = 0; i < session.profilers.size(); ++i)
         for (const auto& [name, value] : session.given[i]) {
@@ -129,14 +130,14 @@ std::string PointReplay::description() const {
             : "counts are of these alone");
 }
 
-// Profilers begin anew for each.
+// Starts new profilers for the point.
 void PointReplay::replay(const Point& point) {
     const bool is_last = &point == &points_.back();
     settings_.regions.stands_for = point.stands_for;
     Session session(settings_, image_.command, profiles_);
     if (&point == &points_.front()) check_options(session);
     Image image = image_;
-    image.of_first_process &= is_last;  // which has messages of the process
+    image.of_first_process &= is_last;  // only the last point prints messages of the process
     Segment segment(trace_.command());
     Lifeline lifeline;
     segment.control().pid = static_cast<int>(trace_.pid());
@@ -169,7 +170,7 @@ void PointReplay::replay(const Point& point) {
     counts_.push_back(collection.take_counts());
 }
 
-// Of the last point: writes the sum.
+// Called for the last point. Writes the sum of all points.
 void PointReplay::finish(Collection& collection) {
     if (problem_.empty() && points_.size() < trace_.points().size() && settings_.weights)
         collection.incomplete(
@@ -186,7 +187,7 @@ void PointReplay::finish(Collection& collection) {
 }
 
 bool PointReplay::execute() {
-    log::say_once_among_processes();  // and not for each point
+    log::say_once_among_processes();  // instead of once for each point
     std::size_t done = 0;
     Progress progress(shows_progress(settings_, true),
                       [&] { return fmt::format("{} of {} intervals", done, points_.size()); });

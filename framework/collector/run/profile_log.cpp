@@ -51,8 +51,8 @@ ProfileLog::Entry entry_of(const std::string& line) {
     return entry;
 }
 
-// A later image of a process has the parent of its first. A number can be that of several
-// processes, one after the other: the last before counts.
+// A later image of a process has the same parent as the first image. Several processes can have the
+// same id, one after another: the last one before the entry is the parent.
 void find_parents(std::vector<ProfileLog::Entry>& entries) {
     constexpr std::size_t kNone = events::IndexedProfile::kNone;
     for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -80,7 +80,7 @@ ProfileLog::~ProfileLog() {
     close(file_);
 }
 
-// In one piece: the kernel puts it behind what others have written.
+// Writes with one call, so that the kernel appends the whole line.
 void ProfileLog::add(const Entry& entry) const {
     const std::string line = line_of(entry);
     [[maybe_unused]] const ssize_t written = write(file_, line.data(), line.size());
@@ -98,7 +98,7 @@ std::vector<ProfileLog::Entry> ProfileLog::entries() const {
         try {
             entries.push_back(entry_of(line));
         } catch (const json::exception&) {
-            // of a collector that was ended while it wrote
+            // a collector was killed while it wrote this line
         }
     }
     std::stable_sort(entries.begin(), entries.end(),
@@ -107,7 +107,7 @@ std::vector<ProfileLog::Entry> ProfileLog::entries() const {
     return entries;
 }
 
-// Its name, which can have anything in it, ends with the last parenthesis: proc(5).
+// The name of the program can contain any character. It ends at the last parenthesis: proc(5).
 int parent_of(int pid) {
     std::ifstream file(fmt::format("/proc/{}/stat", pid));
     std::string line;

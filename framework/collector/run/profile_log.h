@@ -1,5 +1,5 @@
-// What the collectors of a run's process images have to say at its end, in memory that all of them
-// share.
+// Data about all profiles of a run. The collectors of all process images add it to shared memory,
+// and the run prints it at the end.
 #pragma once
 
 #include "framework/events/index.h"
@@ -13,13 +13,13 @@ namespace assay::collector {
 class ProfileLog {
   public:
     struct Entry {
-        events::IndexedProfile profile;  // without its parent
+        events::IndexedProfile profile;  // without the parent
         std::vector<std::string> events;
         int parent_pid = 0;
-        unsigned earlier = 0;        // images of earlier processes that had the same id
-        std::size_t place = 0;       // among the images of the run, as they have begun
-        std::size_t part_files = 0;  // beside its file
-        std::string summary;         // of its profilers
+        unsigned earlier = 0;        // number of images of earlier processes with the same id
+        std::size_t place = 0;       // among the images of the run, in the order of their starts
+        std::size_t part_files = 0;  // in addition to its file
+        std::string summary;         // of all profilers
     };
 
     // Throws Error.
@@ -28,16 +28,16 @@ class ProfileLog {
     ProfileLog(const ProfileLog&) = delete;
     ProfileLog& operator=(const ProfileLog&) = delete;
 
-    // In any of the processes that fork(2) makes of this one.
+    // Can be called in any process that was forked from this one.
     void add(const Entry& entry) const;
-    // What has been added so far, in the order in which the images began, with their parents.
+    // Returns all entries so far, in the order in which the images began. Sets their parents.
     std::vector<Entry> entries() const;
 
   private:
     int file_;
 };
 
-// The parent of the process; 0 if that is not known.
+// Returns the parent of the process; 0 if it is not known.
 int parent_of(int pid);
 
 }  // namespace assay::collector

@@ -54,7 +54,7 @@ class Replay {
     std::vector<ReplayedPoint> points_;
 };
 
-// Only bursts were recorded: those of the run.
+// If only bursts were recorded, uses the bursts of the recorded run.
 void set_bursts(CoreSettings& settings, const replay::ImageTrace& trace) {
     const trace_image_t& image = trace.image();
     if (image.sample_period == 0 || !trace.points().empty()) return;
@@ -70,7 +70,7 @@ void set_bursts(CoreSettings& settings, const replay::ImageTrace& trace) {
                 trace.file().path(), name));
 }
 
-// Files say how threads took turns.
+// The messages in files say how threads took turns.
 Replay::Replay(std::span<const ReplayPoint> points, const std::string& file)
     : file_(file), first_(file_, first_image(file_)) {
     for (const ReplayPoint& point : points) {
@@ -80,7 +80,7 @@ Replay::Replay(std::span<const ReplayPoint> points, const std::string& file)
     }
 }
 
-// There is one image then.
+// Such a trace has only one image.
 void Replay::replay_simulation_points(ReplayedPoint& point) const {
     point.status = exit_status_of(start_in_child(point.log, [&] {
         const Image image = image_of(first_, 0);
@@ -110,7 +110,7 @@ std::vector<int> Replay::execute() {
     return statuses;
 }
 
-// All that belong to one recording were made in the same way.
+// Checks that all images were recorded with the same bursts.
 replay::ImageTrace Replay::image_trace(std::size_t place) const {
     replay::ImageTrace trace(file_, file_.images()[place]);
     const auto bursts = [](const trace_image_t& image) {
@@ -129,7 +129,7 @@ void Replay::replay_images(const std::vector<ReplayPass>& passes) const {
     }
 }
 
-// Of one point: each in a process of its own, whose exit status is the point's.
+// Replays each image for the only point in its own process.
 void Replay::replay_images_at_once(const ReplayPass& pass, unsigned jobs) {
     ReplayedPoint& point = points_.front();
     unsigned running = 0;
@@ -176,8 +176,8 @@ Image Replay::image_of(const replay::ImageTrace& trace, std::size_t place) const
             earlier};
 }
 
-// In a trace the images of all processes with one id have consecutive numbers. A process ends with
-// an image that no other one replaces.
+// In a trace, the images of all processes with one id have consecutive numbers. A process ends with
+// an image that is not replaced.
 unsigned Replay::earlier_images(std::size_t place) const {
     const std::vector<recording::RecordedImage>& images = file_.images();
     unsigned earlier = 0;
@@ -188,8 +188,9 @@ unsigned Replay::earlier_images(std::size_t place) const {
     return earlier;
 }
 
-// Where there are several points, each is asked in advance what it wants; one is, too, where there
-// are several images: what they lack, they all lack, and it is said once.
+// Asks each point in advance which specification it wants. One point with one image need not be
+// asked. With several images, all of them lack the same captures, and asking first reports that
+// only once.
 std::vector<ReplayPass> Replay::passes() {
     if (points_.size() == 1 && file_.images().size() == 1) return {{{{}, {&points_.front()}}}};
     ReplayGroup all;
@@ -226,7 +227,7 @@ void Replay::replay_image(const replay::ImageTrace& trace, const Image& image,
         for (const auto& reader : group->readers) reader->finish(problem);
     lifeline.close_writing_end();
     for (const auto& group : groups) {
-        // The lifeline itself wakes only one of its readers.
+        // The lifeline wakes only one of its readers.
         group->segment.control().doorbell.fetch_add(1);
         trace::futex_wake(group->segment.control().doorbell, INT_MAX);
     }

@@ -29,7 +29,7 @@
 namespace assay::collector {
 namespace {
 
-// What the parent says: one of these, and a text or a specification behind it.
+// The first byte of a message from the parent. A text or a specification follows.
 enum class Word : char { kAgreed, kRefused, kSentAway, kFinished };
 
 struct SentAway {};
@@ -46,7 +46,7 @@ std::string_view bytes_of(const trace::Spec& spec) {
     return {reinterpret_cast<const char*>(&spec), sizeof spec};
 }
 
-// In the child. A parent that is gone says nothing.
+// Called in the child. Returns an empty text if the parent is gone.
 std::pair<Word, std::string> hear(int channel) {
     std::string message(1 + std::max(kMostText, sizeof(trace::Spec)), '\0');
     ssize_t got = 0;
@@ -91,7 +91,7 @@ int read_image(const ReplayReader::Source& source, const ReplayReader::Point& po
 }  // namespace
 
 pid_t start_in_child(int log, const std::function<int()>& work) {
-    std::fflush(nullptr);  // what waits there is this process's to write
+    std::fflush(nullptr);  // otherwise both processes would write the buffered output
     const pid_t parent = getpid(), child = fork();
     if (child < 0)
         throw Error(fmt::format("cannot start a process: {}", reason_of_no_process(errno)));
@@ -108,7 +108,7 @@ pid_t start_in_child(int log, const std::function<int()>& work) {
     } catch (const std::exception& e) {
         log::problem(e.what());
     } catch (const SentAway&) {
-        // the parent knows
+        // the parent knows the reason
     }
     std::fflush(nullptr);
     _exit(status);
@@ -195,12 +195,12 @@ bool misses_caches(const trace::Spec& spec) {
     return spec.data.ways != 0 || spec.fetch.ways != 0;
 }
 
-// Who wants only what misses caches has a segment with those of the same caches.
+// Points that want only cache misses can share a segment only if they simulate the same caches.
 bool share_segment(const trace::Spec& a, const trace::Spec& b) {
     return !(misses_caches(a) || misses_caches(b)) || (a.data == b.data && a.fetch == b.fetch);
 }
 
-// While the driver is busy: a reader that has died would be waited for.
+// Removes readers that die while the driver is busy: the driver would wait for them.
 class DeathWatch {
   public:
     explicit DeathWatch(std::span<const std::unique_ptr<Readership>> groups)
@@ -235,7 +235,7 @@ class DeathWatch {
 
     const int end_;
     std::vector<std::pair<trace::Readers*, std::uint32_t>> readers_;
-    std::vector<pollfd> watched_;  // likewise; the last is `end_`
+    std::vector<pollfd> watched_;  // one per reader; the last is `end_`
     std::thread thread_;
 };
 

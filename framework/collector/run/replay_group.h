@@ -1,4 +1,4 @@
-// The points of a replay in groups: those that one driver serves together, and of these those that
+// The points of a replay, in groups. One driver serves several groups, and the points of a group
 // read the same segment.
 #pragma once
 
@@ -22,22 +22,24 @@
 
 namespace assay::collector {
 
-// The process that profiles one image of a trace as one point of a replay wants it, while its
-// parent fills the segment that all such processes read.
+// A reader is a process that profiles one image of a trace for one point of a replay. The parent
+// fills the segment that several readers share.
 
-// Lets `work` run in a process of its own, whose output goes to `log` if that is one. Returns the
-// process. Throws Error.
+// Runs `work` in a new process. Its output goes to the descriptor `log`, unless that is -1. Returns
+// the process id. Throws Error.
 pid_t start_in_child(int log, const std::function<int()>& work);
-// Waits for its end, or for that of any child. Its exit status; kExitFailure if it was killed.
+// Waits for the end of the child, or of any child. Returns the exit status, or kExitFailure if the
+// child was killed.
 constexpr pid_t kAnyChild = -1;
 int exit_status_of(pid_t child);
 
-// How the image's process has ended; none if that is not known, as of a child that was killed.
+// Returns how the image's process ended. Returns nothing if that is not known, for
+// example for a killed child of the program.
 std::optional<Ending> ending_of(const replay::ImageTrace& trace);
 
 class ReplayReader {
   public:
-    // What all readers of the image share. It must live longer.
+    // Data that all readers of the image share. It must live longer.
     struct Source {
         const replay::ImageTrace& trace;
         Segment& segment;
@@ -51,29 +53,31 @@ class ReplayReader {
         Image image;
     };
 
-    // Starts the process, which is reader `number`. This one must have no other thread. Throws
+    // Starts the process of reader `number`. The calling process must have no other thread. Throws
     // Error.
     ReplayReader(const Source& source, const Point& point, std::uint32_t number);
     ~ReplayReader();
     ReplayReader(const ReplayReader&) = delete;
     ReplayReader& operator=(const ReplayReader&) = delete;
 
-    // What it wants; none if it has ended, which it has explained.
+    // Waits for the specification that the reader wants. Returns nothing if the reader has ended,
+    // after its own message.
     std::optional<trace::Spec> wanted() const;
-    // Of values, if that has them. Behind wanted().
+    // The lists of values that the reader wants. Valid after wanted().
     const trace::ValueLists& wanted_values() const { return *values_; }
-    // It gets that, which is in the segment.
+    // Tells the reader the specification that is in the segment.
     void agree(const trace::Spec& given) const;
-    // It ends.
+    // Tells the reader to report `why` and to end.
     void refuse(const std::string& why) const;
-    // It ends without a word: what it wants does not go together with what the others want.
+    // Tells the reader to end without a message, because its specification does not fit those of
+    // the others.
     void send_away() const;
-    // All has been replayed but for `problem`.
+    // Tells the reader that the replay is complete, except for `problem`.
     void finish(const std::string& problem) const;
 
-    // Hangs up when the process ends.
+    // This descriptor hangs up when the process ends.
     int channel() const { return channel_; }
-    // Waits for its end.
+    // Waits for the end of the process.
     int exit_status();
 
   private:
@@ -91,23 +95,23 @@ struct ReplayedPoint {
 
 // Points that read the same segment.
 struct ReplayGroup {
-    std::optional<trace::Spec> spec;  // none if it is not known in advance
+    std::optional<trace::Spec> spec;  // empty if it is not known in advance
     std::vector<ReplayedPoint*> points;
 };
 // Groups that one driver serves.
 using ReplayPass = std::vector<ReplayGroup>;
 
-// Puts a point that wants `spec` with others that go together with it.
+// Puts a point that wants `spec` into a group with compatible points.
 void add(ReplayedPoint& point, const trace::Spec& spec, std::vector<ReplayPass>& passes);
 
-// A group at work on an image.
+// A group that replays an image.
 struct Readership {
-    // Starts its readers. The others must live longer. Throws Error.
+    // Starts the readers of the group. The other arguments must live longer. Throws Error.
     Readership(const replay::ImageTrace& trace, const Image& image, const ReplayGroup& group,
                Lifeline& lifeline);
 
-    // What all of its readers get; none if none is left. Adds the values that they want to
-    // `values`.
+    // Returns the specification for all readers; nothing if no reader is left. Adds the values that
+    // they want to `values`.
     std::optional<trace::Spec> agree(trace::ValueLists& values) const;
 
     const ReplayGroup& group;
@@ -117,15 +121,15 @@ struct Readership {
     std::vector<std::unique_ptr<ReplayReader>> readers;
 };
 
-// Replays the image for all of them. Returns what was wrong; "" if nothing was.
+// Replays the image for all groups. Returns the problem, or "".
 std::string fill(const replay::ImageTrace& trace,
                  std::span<const std::unique_ptr<Readership>> groups);
 
-// Replays a trace of simulation points (assay record --simpoints): each by itself, with profilers
-// that begin anew, and adds up what each of them stands for.
+// Replays a trace of simulation points (assay record --simpoints). New profilers process each
+// point, and the weighted counts of all points are added.
 
-// Writes the events file of the image. False if its profile is not what was asked for. Throws Error
-// if nothing could be replayed, or if points do not tell what is asked for.
+// Writes the events file of the image. Returns false if the profile is not as requested. Throws
+// Error if nothing could be replayed, or if an option does not work with simulation points.
 bool replay_points(const CoreSettings& settings, const replay::ImageTrace& trace,
                    const Image& image, const std::shared_ptr<const ProfileLog>& profiles);
 

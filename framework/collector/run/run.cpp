@@ -45,15 +45,15 @@ class OpenFile {
     int descriptor_;
 };
 
-// As setarch(8) has it, before assay itself asks for that.
+// True if setarch(8) has fixed the addresses. Must be called before assay itself does so.
 bool addresses_are_fixed() {
     constexpr unsigned long kQuery = 0xffffffff;
     const int now = personality(kQuery);
     return now >= 0 && now & ADDR_NO_RANDOMIZE;
 }
 
-// The debug information of the C library takes longer to open than a small program to run. Most
-// programs will map it, and glibc installs it beside its dynamic linker.
+// Opening the debug information of the C library takes longer than a small program runs. Most
+// programs map this library, and glibc installs it in the folder of its dynamic linker.
 std::vector<std::string> usual_objects(const Program& program) {
     namespace fs = std::filesystem;
     std::vector<std::string> objects;
@@ -65,10 +65,10 @@ std::vector<std::string> usual_objects(const Program& program) {
     return {library, linker};
 }
 
-// How assay shall end.
+// Returns how assay must end.
 Ending end_of_run(const Collection::Outcome& outcome, Ending ending) {
     if (outcome.refused) {
-        // A program that cannot be started has the status that a shell would give it.
+        // If a program cannot be started, the status is the same as in a shell.
         if (ending.exit_status != kExitNotExecutable && ending.exit_status != kExitNotFound)
             ending.exit_status = kExitFailure;
         ending.signal = 0;
@@ -94,7 +94,7 @@ void run_natively_if_privileged(const std::vector<std::string>& words) {
                 kExitNotExecutable);
 }
 
-// The members stand in the order in which a run needs them.
+// The members are in the order in which a run needs them.
 class ProgramRun {
   public:
     ProgramRun(const CoreSettings& settings, const std::vector<std::string>& program)
@@ -112,7 +112,7 @@ class ProgramRun {
     }
 
     Ending execute();
-    // What is not only memory of this process.
+    // Releases everything that is not memory of this process.
     void release_outside();
 
   private:
@@ -126,14 +126,14 @@ class ProgramRun {
     Session session_;
     std::optional<Segment> segment_;
     std::optional<Lifeline> lifeline_;
-    std::unique_ptr<Supervisor> supervisor_;  // null if children are not followed
+    std::unique_ptr<Supervisor> supervisor_;  // null if children are not profiled
     const OpenFile program_file_;
     Child child_;
-    std::set<std::string> seen_objects_;  // in the supervisor: files that images have run
+    std::set<std::string> seen_objects_;  // in the supervisor: files that images have executed
 };
 
 Child::Settings ProgramRun::child_settings() {
-    // Of the kernel's set of signals, which has 64 bits; libc's is longer.
+    // Uses the kernel's signal set, which has 64 bits. The one of libc is longer.
     std::uint64_t mask = 0;
     sigset_t set;
     sigprocmask(SIG_BLOCK, nullptr, &set);
@@ -163,7 +163,7 @@ Ending ProgramRun::execute() {
         for (const std::string& object : usual_objects(program_))
             session_.symbolizer.prepare(object);
     collection.collect();
-    // Where an image replaces another, that one's file need not wait.
+    // If another image follows, this one can be written without waiting for the end of the process.
     std::optional<Ending> ending;
     if (!collection.replaced()) ending = child_.wait();
     const Collection::Outcome outcome = collection.finish(ending);
@@ -204,7 +204,7 @@ void ProgramRun::follow_children() {
             for_each_message(asked, Supervisor::kMostToTell, tell);
         return done;
     };
-    // What a single process runs is not worth the time.
+    // Resolves only code that at least two processes run, because other code is not worth the time.
     work.learn = [this](std::string_view told) {
         const symbols::Request request = request_from(told);
         if (!seen_objects_.insert(request.object_path).second) session_.symbolizer.learn(request);
@@ -226,7 +226,7 @@ bool ProgramRun::collect_from_child(const Supervisor::Arrival& arrival, int firs
                       mpi_rank_of(arrival.pid),
                       arrival.earlier};
     session_.watch([&](int signal) {
-        // The first process is the run's own child.
+        // The run itself sends the signal to the first process.
         if (arrival.pid != first_process && !lifeline.ended()) kill(arrival.pid, signal);
     });
     Collection collection(session_, image, segment, lifeline);
@@ -239,8 +239,8 @@ bool ProgramRun::collect_from_child(const Supervisor::Arrival& arrival, int firs
 
 }  // namespace
 
-// The process ends soon. The kernel takes back at once what the run would give back bit by bit,
-// which takes longer than most of what happens when a program has ended.
+// Never destroys the run, because the process ends soon. The kernel frees everything at once, but a
+// destructor would take longer than most of the other steps after the end of the program.
 Ending run(const CoreSettings& settings, const std::vector<std::string>& program) {
     if (settings.warm_up && settings.regions.sample_period == 0)
         throw Error("--warm-up is for --sample: give both");
@@ -248,8 +248,7 @@ Ending run(const CoreSettings& settings, const std::vector<std::string>& program
     auto run = std::make_unique<ProgramRun>(settings, program);
     const Ending ending = run->execute();
     run->release_outside();
-    [[maybe_unused]] static const ProgramRun*
-        left;  // so that it counts as in use for LeakSanitizer
+    [[maybe_unused]] static const ProgramRun* left;  // keeps the run reachable for LeakSanitizer
     left = run.release();
     return ending;
 }

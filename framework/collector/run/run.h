@@ -1,5 +1,5 @@
-// `assay run`: one program under one driver, its profilers, and the events file. `assay replay`: the
-// same of a trace file.
+// `assay run` executes one program under one driver, calls its profilers, and writes the events
+// file. `assay replay` does the same with a trace file.
 #pragma once
 
 #include "framework/collector/launch/child.h"
@@ -11,24 +11,25 @@
 
 namespace assay::collector {
 
-// Profiles the program and writes the file. Returns how assay shall end: as the program did, or
-// with status 125 if the profile is not what was asked for. Throws Error, before the program starts
-// if that is possible.
+// Profiles the program and writes the file. Returns how assay must end: like the program, or with
+// status 125 if the profile is not as requested. Throws Error, if possible before the program
+// starts.
 Ending run(const CoreSettings& settings, const std::vector<std::string>& program);
 
-// Profiles what a trace file has of a run, in place of the run.
+// Profiles a recorded run from a trace file.
 
-// Of each process image an events file, as the run itself would have left it. Returns the exit
-// status of the command. Throws Error.
+// Writes an events file for each process image, the same as the run would have written. Returns the
+// exit status of the command. Throws Error.
 int replay(const CoreSettings& settings, const std::string& file);
 
 // One of several replays of a file.
 struct ReplayPoint {
     CoreSettings settings;
-    int log = -1;  // a descriptor for what it says; -1: stderr
+    int log = -1;  // descriptor for messages; -1: stderr
 };
-// All of them, in one pass over the file where the profilers want what one driver can give, and in
-// a process each. Returns their exit statuses. Throws Error if the file cannot be replayed at all.
+// Replays the file for each point, in its own process. One pass over the file serves all points
+// whose profilers want the same of a driver. Returns the exit statuses. Throws Error if the file
+// cannot be replayed at all.
 std::vector<int> replay(std::span<const ReplayPoint> points, const std::string& file);
 
 }  // namespace assay::collector

@@ -18,9 +18,9 @@
 namespace assay::collector {
 namespace {
 
-// The names of the profilers that options of this one ask for.
+// Returns the names of the profilers that this profiler's options ask for.
 std::vector<std::string> companions(const ProfilerHandle& profiler, const CoreSettings& settings) {
-    std::map<std::string, bool> wanted;  // a later setting wins
+    std::map<std::string, bool> wanted;  // the last setting of an option wins
     for (const Setting& setting : settings.others) {
         std::string_view name = setting.name;
         const std::string prefix = profiler.name() + ".";
@@ -89,7 +89,8 @@ Session::Session(const CoreSettings& core_settings, const std::string& command,
     if (!settings.record.empty()) trace.emplace(settings.record);
 }
 
-// Libc's functions may have been replaced by some that tell another time (faketime).
+// A system call, because libc's functions may be replaced by a library that changes the time
+// (faketime).
 std::chrono::nanoseconds Session::now() {
     timespec now{};
     syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
@@ -100,7 +101,7 @@ std::chrono::duration<double> Session::time() const {
     return now() - begin_;
 }
 
-// In the end, what Deadline gives a call.
+// After the deadline, a call has only the time that Deadline gives it.
 std::chrono::milliseconds Session::limit_of_call() const {
     const std::chrono::milliseconds last = 2 * Deadline::kGrace;
     const std::chrono::milliseconds usual = settings.profiler_timeout;
@@ -155,7 +156,7 @@ void Session::watch(std::function<void(int signal)> send) {
         profiler->set_limit([this] { return limit_of_call(); });
 }
 
-// The path, a zero byte, the addresses.
+// A message has the path, a zero byte, and the addresses.
 void for_each_message(const symbols::Request& asked, std::size_t most,
                       const std::function<void(std::string_view)>& send) {
     const std::string head = asked.object_path + '\0';

@@ -1,7 +1,8 @@
-// What all process images of a run have in common, and what each of their collectors begins with:
-// the profilers, loaded but not started, and their options.
+// The state that all process images of a run share, and that each collector starts with: the
+// profilers, loaded but not started, and their options.
 //
-// Also addresses that a collector had to find source positions for, as messages to the supervisor.
+// This file also has the messages that tell the supervisor which addresses a collector had to
+// resolve.
 #pragma once
 
 #include "framework/collector/hosted/hosted_profiler.h"
@@ -30,28 +31,29 @@ struct Image;
 
 class Session {
   public:
-    // `profiles`: where what is told at the end is kept. Throws Error.
+    // `profiles` keeps the data for the end of the run. Throws Error.
     Session(const CoreSettings& settings, const std::string& command,
             std::shared_ptr<const ProfileLog> profiles = std::make_shared<const ProfileLog>());
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
 
-    // Ends the profilers, which the deadline is for, too.
+    // Ends the profilers while the deadline still watches them.
     ~Session() { profilers.clear(); }
 
-    // Gives the profilers their options, with the output files of this image. A profiler that wants
-    // to load a library of the user's is loaded again, into a process of its own. Throws Error.
+    // Gives the profilers their options, with the output files of this image. A profiler that loads
+    // a library of the user is loaded again, into its own process. Throws Error.
     void set_options(const Image& image);
     bool any_profiler_left() const;
-    // In another process that fork(2) has made of this one: the profilers' processes are not its.
+    // Called in a process that was forked from this one: the profilers' processes stay with the
+    // parent.
     void abandon_processes();
-    // Watches the calling process's part of the run, if there is a time limit. `send`: see
-    // Deadline.
+    // Starts the deadline in this process if there is a time limit. `send`: see Deadline.
     void watch(std::function<void(int signal)> send);
     void stop_watching() { deadline_.reset(); }
-    // By the kernel, since some moment before the run.
+    // Returns the kernel's monotonic time.
     static std::chrono::nanoseconds now();
-    // Since the run's begin, of all processes. It stands still while the machine is suspended.
+    // Returns the time since the start of the run, in all processes. It does not include time in
+    // which the machine was suspended.
     std::chrono::duration<double> time() const;
     // Why the program was ended; "" if it was not.
     std::string end_by_deadline() const { return deadline_ ? deadline_->reason() : ""; }
@@ -60,10 +62,10 @@ class Session {
     const std::time_t begin_of_run = std::time(nullptr);
     CrashGuard guard;
     std::vector<std::unique_ptr<ProfilerHandle>> profilers;
-    std::vector<Given> given;  // to each of them
+    std::vector<Given> given;  // by profiler
     Columns columns;
     const std::shared_ptr<const ProfileLog> log;
-    std::optional<recording::TraceFileWriter> trace;  // that is recorded
+    std::optional<recording::TraceFileWriter> trace;  // the trace that is recorded
     const std::string debug_cache;                    // folder of a symbols::ImageCache
     symbols::Symbolizer symbolizer;
 
@@ -77,11 +79,10 @@ class Session {
     std::unique_ptr<Deadline> deadline_;  // last, because it uses the guard
 };
 
-// Addresses that a collector had to find source positions for, as a message to the supervisor,
-// which finds them again for the collectors to come: most programs run the same code of the same
-// libraries.
+// Messages to the supervisor with the addresses that a collector had to resolve. The supervisor
+// also resolves them, for later collectors: most programs run the same code of the same libraries.
 
-// In messages of at most `most` bytes.
+// Calls `send` with messages of at most `most` bytes.
 void for_each_message(const symbols::Request& asked, std::size_t most,
                       const std::function<void(std::string_view)>& send);
 symbols::Request request_from(std::string_view message);

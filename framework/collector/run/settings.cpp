@@ -1,4 +1,4 @@
-// Which profiler each option is for, and what it gets.
+// Assigns options to profilers, and converts their values.
 #include "framework/collector/run/settings.h"
 
 #include "framework/collector/profilers/profiler_handle.h"
@@ -16,7 +16,7 @@
 namespace assay::collector {
 namespace {
 
-// What the profiler gets.
+// Returns the value in the form that the profiler gets.
 std::string value_of(const Setting& setting, const ProfilerOption& option) {
     if (option.type == VP_OPTION_YES_NO || option.type == VP_OPTION_PROFILER) yes_or_no(setting);
     if (option.type == VP_OPTION_COUNT) {
@@ -32,7 +32,7 @@ std::string value_of(const Setting& setting, const ProfilerOption& option) {
     return setting.value;
 }
 
-// The error for an option that nobody has, with the nearest one that somebody has.
+// Throws the error for an unknown option, with the most similar name that exists.
 [[noreturn]] void unknown(const Setting& setting, std::span<ProfilerHandle* const> profilers) {
     std::vector<std::string> names;
     for (const Option& option : options_of(kRun)) names.emplace_back(option.name());
@@ -53,7 +53,7 @@ std::string value_of(const Setting& setting, const ProfilerOption& option) {
                                 : fmt::format("did you mean {}{}{}?", dashes, meant, owner)));
 }
 
-// The profiler that a setting is for, and the name of its option there.
+// Returns the index of the profiler that a setting is for, and the name of its option there.
 std::pair<std::size_t, std::string> owner(const Setting& setting,
                                           std::span<ProfilerHandle* const> profilers) {
     const std::size_t dot = setting.name.find('.');
@@ -89,7 +89,7 @@ std::vector<Given> assign_to_profilers(std::span<const Setting> settings,
     return given;
 }
 
-// The YAML part of settings.h.
+// Reads the YAML file for read_configuration().
 
 namespace {
 
@@ -139,7 +139,7 @@ class Reader {
 }  // namespace
 
 std::vector<Setting> read_configuration(const std::string& path) {
-    // Opening a FIFO would block until somebody writes to it.
+    // Opening a FIFO would block until another process writes to it.
     std::error_code error;
     const std::filesystem::file_status status = std::filesystem::status(path, error);
     if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))

@@ -1,5 +1,5 @@
-// The options of a run: from the command line and a configuration file, for assay itself and for
-// the profilers.
+// The options of a run, for assay itself and for the profilers. They come from the command line and
+// from a configuration file.
 #pragma once
 
 #include "framework/collector/run/simulation_points.h"
@@ -21,43 +21,43 @@ namespace assay::collector {
 
 class ProfilerHandle;
 
-// The commands whose options stand in one table.
+// The commands whose options are in one table.
 enum Command : unsigned { kRun = 1, kRecord = 2, kReplay = 4 };
 
 struct CoreSettings;
-// Declares the options of these commands, of which `line` takes those of its own.
+// Declares the options of all these commands. `line` takes those of its own command.
 void add_options(CommandLine& line, CoreSettings& settings);
-// Those of one command; none that are not for users.
+// Returns the options of one command, without those that are not for users.
 std::vector<Option> options_of(Command command);
-// An option of any of them; null if there is none. What it takes goes nowhere.
+// Returns an option of any of the commands, or null. Its values are not stored anywhere.
 const Option* find_option(std::string_view name);
 
-// What stands before the program, and the program with its arguments.
+// The options before the program, and the program with its arguments.
 struct CommandWords {
     std::vector<Setting> settings;
     std::vector<std::string> program;
 };
-// Throws Error on an option without the value that it needs.
+// Throws Error if an option lacks the value that it needs.
 CommandWords parse_command_line(std::span<const std::string> words, Command command = kRun);
 
-// The settings of a YAML file: keys are option names, values text or lists of text; a map as value
-// holds a profiler's options. Throws Error.
+// Reads the settings of a YAML file. Keys are option names; values are text or lists of text. A map
+// as value holds a profiler's options. Throws Error.
 std::vector<Setting> read_configuration(const std::string& path);
 
 enum class ShowProgress : std::uint8_t { kWhereHarmless, kAlways, kNever };
 
-// What assay itself was told.
+// The settings of assay itself.
 struct CoreSettings {
     std::vector<std::string> plugins;
-    std::string out;                   // a pattern: expand_file_name()
-    std::string driver;                // "" for the one that was installed
-    std::string record;                // the trace file of assay record; "" if none is written
-    recording::TraceContent recorded;  // what it has
-    std::string simpoints;             // the files of the points that are recorded
-    std::uint64_t interval_size = 100'000'000;  // of these points, in instructions, as bbv's
+    std::string out;                            // pattern for expand_file_name()
+    std::string driver;                         // "" for the installed driver
+    std::string record;                         // the trace file of assay record, or ""
+    recording::TraceContent recorded;           // content of the trace file
+    std::string simpoints;                      // files of the points to record
+    std::uint64_t interval_size = 100'000'000;  // of these points, in instructions; as for bbv
     bool dump_instructions = false;
     bool types = false;
-    bool contexts = false;  // of all profilers
+    bool contexts = false;  // for all profilers
     bool objects = false;
     bool threads = false;
     std::uint32_t recursion = 1;
@@ -70,15 +70,15 @@ struct CoreSettings {
     std::string hidden_features;  // Spec::hidden_features
     bool stress = false;          // see framework/driver/native/code_cache/stress.h
     trace::Regions regions{};
-    // Before each burst of --sample, in instructions; none: what the profilers ask for.
+    // Instructions before each burst of --sample. Empty: as many as the profilers ask for.
     std::optional<std::uint64_t> warm_up;
-    SimulationPoints points;  // that are recorded; none: all is
-    bool weights = true;      // of the points of a trace: their counts stand for the program
-    unsigned jobs = 0;        // images of a trace replayed at once; 0: as many as processors
-    // Of the whole run; 0: none.
+    SimulationPoints points;  // points to record; empty: record everything
+    bool weights = true;      // scale the counts of a trace's points to the program
+    unsigned jobs = 0;        // images of a trace to replay at once; 0: as many as processors
+    // Limit of the whole run; 0: no limit.
     std::chrono::milliseconds timeout{0};
-    std::string timeout_option;  // as it was given
-    // Of one call of a profiler; 0: none.
+    std::string timeout_option;  // as written by the user
+    // Limit of one call of a profiler; 0: no limit.
     std::chrono::milliseconds profiler_timeout{60'000};
     ShowProgress progress = ShowProgress::kWhereHarmless;
     bool quiet = false;
@@ -87,11 +87,12 @@ struct CoreSettings {
     bool version = false;
     std::vector<Setting> others;  // for the profilers
 };
-// Follows --config; later settings win, and the command line wins over the file. Throws Error.
+// Also reads the file of --config. Later settings win, and the command line wins over the file.
+// Throws Error.
 CoreSettings take_core_settings(const std::vector<Setting>& command_line, Command command = kRun);
 
-// Names and values for each of the profilers, in their order. Throws Error on an option that none
-// of them has, that several have, or whose value does not fit its type.
+// Returns names and values for each profiler, in the order of the profilers. Throws Error if no
+// profiler or several profilers have an option, or if its value does not fit its type.
 using Given = std::vector<std::pair<std::string, std::string>>;
 std::vector<Given> assign_to_profilers(std::span<const Setting> settings,
                                        std::span<ProfilerHandle* const> profilers);

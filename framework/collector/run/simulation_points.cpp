@@ -83,8 +83,8 @@ std::map<std::uint64_t, double> read_weights(const std::string& path) {
     return weights;
 }
 
-// An interval ends behind the instruction with which more than a multiple of its size have been
-// executed (docs/reference/profilers/bbv.md).
+// An interval ends with the instruction at which the number of executed instructions exceeds a
+// multiple of the size (docs/reference/profilers/bbv.md).
 trace_point_t point_of(std::uint64_t interval, std::uint64_t size) {
     const std::uint64_t begin = interval * size;
     return {.begin = begin == 0 ? 0 : begin + 1,
