@@ -1,5 +1,5 @@
-// Reads the values of a run's options. Each function throws Error for an
-// invalid text; the message names the valid ones.
+// Reads the values of a run's options. Each function throws Error for an invalid text; the message
+// names the valid ones.
 #pragma once
 
 #include "framework/collector/run/settings.h"

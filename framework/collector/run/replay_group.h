@@ -33,8 +33,8 @@ pid_t start_in_child(int log, const std::function<int()>& work);
 constexpr pid_t kAnyChild = -1;
 int exit_status_of(pid_t child);
 
-// Returns how the image's process ended. Returns nothing if that is not known, for
-// example for a killed child of the program.
+// Returns how the image's process ended. Returns nothing if that is not known, for example for a
+// killed child of the program.
 std::optional<Ending> ending_of(const replay::ImageTrace& trace);
 
 class ReplayReader {
