@@ -1,4 +1,4 @@
-// Which file's code lies at which address of the profiled process, over time.
+// The files whose code is mapped in the profiled process, by address and over time.
 #pragma once
 
 #include "assay/trace_types.h"
@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kNoMapping = UINT32_MAX;
 // One executable mapping of a file.
 struct Mapping {
     std::uint64_t start;
-    std::uint64_t offset;  // in the file, of `start`
+    std::uint64_t offset;  // of `start`, in the file
     const std::string* path;
 };
 
@@ -26,13 +26,14 @@ class AddressMap {
     void map(std::uint64_t start, std::uint64_t end, std::uint64_t offset, std::string_view path);
     void unmap(std::uint64_t start, std::uint64_t end);
 
-    // The index of the mapping that lies, or that lay last, at `pc`. An unmapped library keeps
-    // its addresses until something else is mapped there: its counts arrive at the end.
+    // Returns the index of the mapping at `pc`, or of the last mapping there. Counts arrive at the
+    // end of a run, so an unmapped library keeps its addresses until another mapping covers them.
     std::uint32_t find(std::uint64_t pc) const;
-    // The same for many addresses, of which those that follow one another mostly lie in one part
-    // of a mapping. Valid until the next map() or unmap().
+    // A faster find() for many addresses, if adjacent calls mostly hit the same part of a mapping.
+    // Valid until the next map() or unmap().
     class Finder;
-    // The object at `pc` now, or nullptr. Valid until the next map() or unmap().
+    // Returns the object that is mapped at `pc` now, or null. Valid until the next map() or
+    // unmap().
     const trace_object_t* object(std::uint64_t pc) const;
 
     // In the order of mapping.
@@ -47,7 +48,7 @@ class AddressMap {
     };
     using Parts = std::map<std::uint64_t, Part>;
 
-    // Makes `address` the border of two parts if it lies inside of one.
+    // Makes `address` the border of two parts if it lies inside a part.
     void split(std::uint64_t address);
     Parts::const_iterator part_of(std::uint64_t pc) const;
 

@@ -7,7 +7,7 @@
 
 namespace assay::collector {
 
-// For trace::recursion_of_call().
+// The interface that trace::recursion_of_call() needs.
 struct ContextTree::Path {
     const ContextTree& tree;
     std::uint64_t entry(std::uint32_t context) const { return tree.contexts_[context].function; }
@@ -109,7 +109,7 @@ namespace {
 
 constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
 
-// Where a direct call goes: its last four bytes are the distance (SDM volume 2, CALL).
+// The last four bytes of a direct call are the distance to its target (SDM volume 2, CALL).
 std::uint64_t target(const trace_instr_t& call) {
     std::int32_t distance = 0;
     if (call.length < sizeof distance) return 0;
@@ -134,7 +134,7 @@ void ShadowStacks::apply(Thread& thread, const trace_record_t& record, const tra
                          const trace_instr_t& instr) {
     // The largest frames are arrays of megabytes.
     constexpr Reach kOfCall{16 * kMiB, 16 * kMiB};
-    // A coroutine's whole stack can be a few KiB, and the next one lie beside it.
+    // The whole stack of a coroutine can have a few KiB, and the next stack can be adjacent.
     constexpr Reach kOfValue{4 * kKiB, 4 * kKiB};
     const std::uint8_t begun = std::exchange(thread.begun_kind, TRACE_SITE_COUNT);
     switch (site.kind) {
@@ -172,7 +172,8 @@ void ShadowStacks::call(Thread& thread, std::uint64_t address, std::uint64_t cal
     thread.stack->frames.push_back({address, call, context});
 }
 
-// On the stack of what it interrupts, below the red zone and all registers, or on one of its own.
+// A handler's frame is on its own stack, or on the interrupted stack, below the red zone and all
+// registers.
 void ShadowStacks::enter_handler(Thread& thread, std::uint64_t address, std::uint64_t interrupted,
                                  std::uint64_t handler) {
     constexpr Reach kOfHandler{64 * kKiB, 4 * kKiB};
@@ -199,7 +200,7 @@ ShadowStacks::Stack& ShadowStacks::move(Thread& thread, std::uint64_t sp, const 
 ShadowStacks::Stack& ShadowStacks::stack_of(Thread& thread, std::uint64_t sp, const Reach& reach) {
     constexpr std::uint64_t kNear = 4 * kKiB;
     if (std::exchange(thread.is_new, false)) {
-        // What was there has belonged to a thread that has ended.
+        // Old stacks there belonged to threads that have ended.
         while (Stack* old = find(sp, 0)) forget(*old);
         return new_stack(sp);
     }
@@ -212,13 +213,14 @@ ShadowStacks::Stack& ShadowStacks::stack_of(Thread& thread, std::uint64_t sp, co
     if (found == nullptr) found = find(sp, kNear);
     if (found == nullptr) return new_stack(sp);
     if (found->thread == kNoThread || found->thread == thread.number) return *found;
-    // No thread is on the stack of another: that one has ended, or left and the record of it is
-    // still to come.
+    // Two threads cannot use one stack. The other thread has ended, or has left the stack in a
+    // record that follows later.
     forget(*found);
     return new_stack(sp);
 }
 
-// A stack that contains the address, or is at most so far away.
+// Returns a stack that contains the address, or is at most `reach` away; null if there is no such
+// stack.
 ShadowStacks::Stack* ShadowStacks::find(std::uint64_t sp, std::uint64_t reach) {
     const auto above = stacks_.lower_bound(sp);
     if (above != stacks_.end() && (above->second.contains(sp) || above->second.low - sp <= reach))

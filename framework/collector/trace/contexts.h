@@ -2,10 +2,10 @@
 //
 // It is the calling context tree of Ammons, Ball and Larus ("Exploiting Hardware Performance
 // Counters with Flow and Context Sensitive Profiling", PLDI 1997), with another rule for recursion
-// (trace/context_nodes.h). The length of a path is bounded by the number of functions and handlers,
-// however deep a recursion goes.
+// (trace/context_nodes.h). The number of functions and handlers bounds the length of a path,
+// however deep a recursion is.
 //
-// Also the stacks of calls that threads are in, from the records of calls and returns.
+// This file also has the call stacks of threads, made from the records of calls and returns.
 #pragma once
 
 #include "assay/trace_types.h"
@@ -29,21 +29,22 @@ class ContextTree {
 
     explicit ContextTree(std::uint32_t most = kMostContexts);
 
-    // So many calls of a function within one another have contexts of their own, at least 1. Before
-    // anything is entered.
+    // Gives this many nested calls of a function their own contexts; at least 1. Must be called
+    // before enter().
     void keep_recursion(std::uint32_t calls) { most_within_ = calls; }
 
-    // The context of `function`, called at `call` in `parent`. Beyond the greatest number of
-    // contexts a call that is new stays in `parent`.
+    // Returns the context of `function`, called at `call` in `parent`. If the tree is full, a new
+    // call stays in `parent`.
     std::uint32_t enter(std::uint32_t parent, std::uint64_t call, std::uint64_t function,
                         std::uint32_t flags);
 
-    // The same context, for what refers to that object: another number, with the same calls. Beyond
-    // the greatest number the context itself.
+    // Returns a number that stands for the context together with an object. If the tree is full,
+    // returns the context itself.
     std::uint32_t variant(std::uint32_t context, std::uint32_t object);
-    // The same of a number that may be a variant already, for what that thread does.
+    // Returns a number that also stands for a thread. `number` can already be a variant.
     std::uint32_t variant_of_thread(std::uint32_t number, std::uint32_t thread);
-    // What a number stands for; kNone if it is of no object, or of no thread.
+    // Returns the context, the object and the thread that a number stands for. kNone means no
+    // object, or no thread.
     static constexpr std::uint32_t kNone = UINT32_MAX;
     struct Origin {
         std::uint32_t context, object = kNone, thread = kNone;
@@ -52,16 +53,16 @@ class ContextTree {
         return number < origins_.size() ? origins_[number] : Origin{number};
     }
 
-    // By number; the first is what is outside of all calls.
+    // By number. Context 0 is outside of all calls.
     std::span<const trace_context_t> table() const { return contexts_; }
-    // Whether there was a call beyond the greatest number.
+    // True if a call did not get a context because the tree was full.
     bool overflowed() const { return overflowed_; }
 
   private:
     static constexpr std::uint32_t kEmpty = UINT32_MAX;
     struct Path;
 
-    // Where a call leads: a context of its own, or the one that a recursion comes back to.
+    // A call and its context. A recursive call can lead back to an existing context.
     struct Edge {
         std::uint64_t call, function;
         std::uint32_t parent, context;
@@ -84,29 +85,29 @@ class ContextTree {
     std::unordered_map<std::uint64_t, std::uint32_t> by_set_;
     std::vector<Edge> edges_;
     std::vector<std::uint32_t> slots_;  // edges by hash: open addressing, a power of two
-    std::vector<Origin> origins_;       // of variants, and of what was entered before the last
+    std::vector<Origin> origins_;       // of variants; by number, up to the last variant
     Variants of_objects_;               // by context and object
     Variants of_threads_;               // by number and thread
     bool overflowed_ = false;
 };
 
-// Which thread each record of a trace is of, told to profilers by way of contexts, as objects are:
-// a variant of the calling context for each thread (ContextTree::variant_of_thread).
+// Tells profilers which thread has made each record of a trace. Each thread has its own variant of
+// a calling context (ContextTree::variant_of_thread), similar to objects.
 
 class ThreadContexts {
   public:
-    // Of all threads that have had no slot of their own.
+    // Stands for all threads without a slot of their own.
     static constexpr std::uint32_t kLater = ContextTree::kNone - 1;
-    // What the counts of a thread go under.
+    // Returns the number under which the counts of a thread are kept.
     static std::uint32_t number(std::uint32_t slot, std::uint32_t thread) {
         return slot < trace::kOwnSlots ? std::min(thread, kLater - 1) : kLater;
     }
 
-    // Which must live longer.
+    // `tree` must live longer.
     explicit ThreadContexts(ContextTree& tree) : tree_(tree) {}
 
-    // The contexts of so many records of a thread, for those that it has been given, or for none.
-    // Valid until the next call.
+    // Returns the variants of a thread's next records. `contexts` has the calling context of each
+    // record, or is empty. Valid until the next call.
     std::span<const std::uint32_t> follow(std::uint32_t slot, std::uint32_t thread,
                                           std::span<const std::uint32_t> contexts,
                                           std::size_t records) {
@@ -128,40 +129,37 @@ class ThreadContexts {
     std::vector<std::uint32_t> result_;
 };
 
-// What the calls and returns of a trace say of the program's stacks: in which context each record
-// was made.
+// Finds the context of each record from the calls and returns of a trace.
 //
-// A frame is known by its canonical frame address (DWARF: the stack pointer before the call), and
-// is alive as long as that is above the stack pointer. That holds however a function is left: by
-// its return, a longjmp, an exception, a program that changes its return addresses. A tail call is
-// a jump: the function that it goes to is in the frame and in the context of the one that it
-// replaces.
+// The canonical frame address identifies a frame (DWARF: the stack pointer before the call). A
+// frame is alive as long as this address is above the stack pointer. This rule covers all ways to
+// leave a function: a return, a longjmp, an exception, or a changed return address. A tail call is
+// a jump: its target uses the frame and the context of the function that it replaces.
 //
-// A program can have many stacks: of threads, of coroutines, of signal handlers. Which one the
-// stack pointer is in is asked when it gets a value from elsewhere (TRACE_SITE_STACK) or a handler
-// begins; calls and returns do not leave a stack, unless they are far away from it. What a stack
-// is, is learned from the stack pointers seen. They belong to no thread: a coroutine may go on in
-// another.
+// A program can have many stacks: of threads, coroutines and signal handlers. The stack is looked
+// up when a handler begins, or when the stack pointer gets a value from elsewhere
+// (TRACE_SITE_STACK). Calls and returns stay on a stack unless they are far away from it. The
+// extent of a stack is learned from the values of the stack pointer. Stacks do not belong to
+// threads, because a coroutine can continue in another thread.
 
 class ShadowStacks {
   public:
-    // What a program can have at a time. With more of them, those that no thread is on are
-    // forgotten.
+    // The most stacks that are kept. If there are more, stacks that no thread uses are removed.
     static constexpr std::size_t kMostStacks = 65'536;
 
     struct Frame {
-        std::uint64_t address;  // the canonical frame address
-        std::uint64_t call;     // the pc that it was entered from
-        std::uint32_t context;  // of the function that was called
+        std::uint64_t address;  // canonical frame address
+        std::uint64_t call;     // address of the call
+        std::uint32_t context;  // context of the called function
     };
 
-    // Takes the next records of a thread. The result has a context for each: that behind the
-    // record. It is valid until the next call.
+    // Takes the next records of a thread. Returns the context after each record. Valid until the
+    // next call.
     std::span<const std::uint32_t> follow(std::uint32_t thread,
                                           std::span<const trace_record_t> records,
                                           const CodeTables& code);
-    // The same, and calls `visit(i, context, frames)` behind each record, with those of the stack
-    // that the thread is on, the innermost last.
+    // Also takes the next records of a thread. Calls `visit(i, context, frames)` after each record,
+    // with the frames of the thread's present stack, innermost last.
     template <typename Visit>
     void follow(std::uint32_t number, std::span<const trace_record_t> records,
                 const CodeTables& code, const Visit& visit) {
@@ -182,7 +180,7 @@ class ShadowStacks {
     // Increases whenever frames may have changed.
     std::uint64_t changes() const { return changes_; }
 
-    // All records of the thread have been taken.
+    // Called when all records of the thread have been taken.
     void end_thread(std::uint32_t number);
 
     ContextTree& contexts() { return tree_; }
@@ -193,25 +191,25 @@ class ShadowStacks {
     static constexpr std::uint32_t kNoThread = UINT32_MAX;
 
     struct Stack {
-        std::uint64_t low = 0, high = 0;   // the stack pointers seen
-        std::uint32_t base = 0;            // the context below all frames
-        std::uint32_t thread = kNoThread;  // which is on it
-        std::vector<Frame> frames;         // the innermost last
+        std::uint64_t low = 0, high = 0;   // lowest and highest stack pointer seen
+        std::uint32_t base = 0;            // context below all frames
+        std::uint32_t thread = kNoThread;  // the thread that uses it
+        std::vector<Frame> frames;         // innermost last
 
         bool contains(std::uint64_t sp) const { return low <= sp && sp <= high; }
         std::uint32_t context() const { return frames.empty() ? base : frames.back().context; }
     };
-    using Stacks = std::multimap<std::uint64_t, Stack>;  // by their highest address
+    using Stacks = std::multimap<std::uint64_t, Stack>;  // by highest address
 
     struct Thread {
         std::uint32_t number;
         bool is_new = true;
         Stack* stack = nullptr;
-        // An indirect call or a handler that the next record tells more about.
+        // An indirect call or a handler. The next record has the rest of its data.
         trace_record_t begun{};
         std::uint8_t begun_kind = TRACE_SITE_COUNT;
     };
-    // How far beyond the stack pointers seen a stack still is taken for the same.
+    // How far a stack pointer may be from those already seen, and still belong to the same stack.
     struct Reach {
         std::uint64_t below, above;
     };
@@ -228,8 +226,8 @@ class ShadowStacks {
     void call(Thread& thread, std::uint64_t address, std::uint64_t call, std::uint64_t function);
     void enter_handler(Thread& thread, std::uint64_t address, std::uint64_t interrupted,
                        std::uint64_t handler);
-    // Makes the stack that contains `sp` the thread's, and removes the frames that are gone.
-    // Returns it.
+    // Makes the stack that contains `sp` the thread's present stack, removes its dead frames, and
+    // returns it.
     Stack& move(Thread& thread, std::uint64_t sp, const Reach& reach);
     Stack& stack_of(Thread& thread, std::uint64_t sp, const Reach& reach);
     Stack* find(std::uint64_t sp, std::uint64_t reach);

@@ -81,7 +81,7 @@ std::pair<std::uint64_t, std::uint64_t> HeapBlocks::gap(std::uint64_t address, s
     return {start, end};
 }
 
-// A free one has neither start nor end.
+// The end of a free block is 0.
 std::vector<std::uint32_t> HeapBlocks::all() const {
     std::vector<std::uint32_t> all;
     for (std::uint32_t block = 0; block < blocks_.size(); ++block)
@@ -89,7 +89,8 @@ std::vector<std::uint32_t> HeapBlocks::all() const {
     return all;
 }
 
-// A block that reaches into a new one, and does not contain it, is gone: nobody has told.
+// A block that overlaps the new one, and does not contain it, must be gone: its end was not
+// recorded.
 void HeapBlocks::allocate(std::uint64_t start, std::uint64_t bytes, std::uint64_t born) {
     if (bytes == 0) return;
     const std::uint64_t end = start + bytes;
@@ -127,11 +128,11 @@ void HeapBlocks::give_back(std::uint64_t start, std::uint64_t died) {
     if (const std::uint32_t block = beginning_at(start); block != kNone) remove(block, died);
 }
 
-// With those that lie in it.
+// Also removes the blocks inside it.
 void HeapBlocks::remove(std::uint32_t number, std::uint64_t died) {
     Block& block = blocks_[number];
     while (block.inner != 0) {
-        // The one that begins last is in it, or in one that is.
+        // The last block that begins before the end lies in this block, or in a block inside it.
         const auto last = std::prev(at_.lower_bound(block.end));
         if (last->second == number) break;
         remove(last->second, died);
@@ -155,8 +156,9 @@ void HeapBlocks::remove(std::uint32_t number, std::uint64_t died) {
     ++version_;
 }
 
-// At fixed distances below the thread pointer (glibc's elf/dl-tls.c, _dl_determine_tlsoffset, for
-// TLS_TCB_AT_TP; the psABI's variant II). What the program loads later has blocks of the heap.
+// The blocks have fixed distances below the thread pointer (glibc's elf/dl-tls.c,
+// _dl_determine_tlsoffset, for TLS_TCB_AT_TP; the psABI's variant II). The loader allocates the
+// blocks of later libraries on the heap.
 std::vector<ThreadLocalBlock> lay_out_thread_locals(std::span<const MappedImage> images) {
     std::vector<ThreadLocalBlock> blocks;
     std::uint64_t offset = 0, free_top = 0, free_bottom = 0;

@@ -1,5 +1,5 @@
-// The data that counts are charged to: objects by number, the blocks of the heap, and the variables
-// of each thread.
+// The data to which counts are charged: numbered objects, blocks of the heap, and thread-local
+// variables.
 #pragma once
 
 #include "framework/symbols/data_symbols.h"
@@ -18,57 +18,59 @@
 
 namespace assay::collector {
 
-// A variable; all blocks that were allocated in one calling context; a thread's stack.
+// A variable, all blocks that were allocated in one calling context, or a thread's stack, for
+// example.
 struct DataObject {
-    // As TRACE_DATA_*.
+    // Has the values of TRACE_DATA_*.
     enum class Kind : std::uint8_t {
         kUnknown,
-        kVariable,  // of an image, or a section of one where there is no variable
+        kVariable,  // of an image; or a section, for addresses without a variable
         kThreadLocal,
         kHeap,     // blocks of allocation functions
-        kMapping,  // memory of no file, by system calls
+        kMapping,  // memory of system calls, without a file
         kFile,
-        kBreak,  // below the program break, and no block: the allocator's own
+        kBreak,  // below the program break and in no block: the allocator's own data
         kStack,
         kFrameVariable,  // a variable of a function, in its frames on a thread's stack
     };
     Kind kind = Kind::kUnknown;
     std::uint32_t context = 0;  // kHeap, kMapping: where it was allocated
-    // kStack, kFrameVariable. trace::kOwnSlots stands for all threads from that number on: a
-    // program can have any number of them, one after the other.
+    // kStack, kFrameVariable. Threads from number trace::kOwnSlots on share this number, because a
+    // program can have any number of threads, one after another.
     std::uint32_t thread = 0;
-    std::uint32_t file = 0;  // variables, kFile: its path, MemoryObjects::path()
+    std::uint32_t file = 0;  // variables, kFile: number of the file, for MemoryObjects::path()
     const symbols::DataSymbol* symbol = nullptr;  // kVariable, kThreadLocal
-    std::uint32_t stack = 0;                      // kFrameVariable: the number of its thread's
+    std::uint32_t stack = 0;                      // kFrameVariable: number of the thread's stack
     std::string_view name, function;              // kFrameVariable
-    std::uint64_t size = 0;  // of a variable, or of each block; 0 if blocks differ, and of others
+    // Of a variable, or of each block. 0 if blocks differ, and for other kinds.
+    std::uint64_t size = 0;
     std::uint64_t blocks = 0, bytes = 0, peak = 0;  // kHeap, kMapping
-    std::uint64_t live = 0;                         // bytes, now
-    // Of blocks that were allocated there: when the first was, and when the last was given back;
-    // how long they have lived together, and how long from their first reference to their last. In
-    // instructions of the process.
+    std::uint64_t live = 0;                         // bytes in use now
+    // For blocks, in instructions of the process: time of the first allocation and of the last end;
+    // sum of all lifetimes; sum of all times from the first to the last reference.
     std::uint64_t first = UINT64_MAX, last = 0, lifetimes = 0, touched = 0;
 };
 
 class DataObjects {
   public:
-    static constexpr std::uint32_t kUnknown = 0;  // the object that there is always
+    static constexpr std::uint32_t kUnknown = 0;  // an object that always exists
 
     const std::vector<DataObject>& all() const { return all_; }
     DataObject& operator[](std::uint32_t number) { return all_[number]; }
 
     std::uint32_t add(const DataObject& object);
-    // Of that kind, the one of a context (kHeap, kMapping), a thread (kStack) or a file (kFile).
+    // Returns the object of the kind. `key` is its context (kHeap, kMapping), thread (kStack) or
+    // file (kFile).
     std::uint32_t of(DataObject::Kind kind, std::uint32_t key);
     std::uint32_t of_variable(const symbols::DataSymbol& variable, DataObject::Kind kind,
                               std::uint32_t file);
-    // Another block of it.
+    // Counts another block of the object.
     void add_block(std::uint32_t number, std::uint64_t bytes, std::uint64_t time);
 
-    // What was referred to before it was known where it had been allocated has a number of its own,
-    // by its entry in the allocation log.
+    // Returns a provisional object for a block that is referred to before its allocating context is
+    // known. `entry` is its entry in the allocation log.
     std::uint32_t of_entry(std::uint64_t entry);
-    // It is that object.
+    // Called when the object of the entry is known.
     void settle(std::uint64_t entry, std::uint32_t object);
     std::uint32_t final_number(std::uint32_t number) const;
 
@@ -82,8 +84,8 @@ class DataObjects {
     std::vector<std::uint32_t> final_;  // by number
 };
 
-// Which blocks of allocation functions there are. Blocks can lie in another one, out of which they
-// were cut.
+// The blocks of allocation functions that exist. A block can lie inside another block, if it was
+// cut out of it.
 
 class HeapBlocks {
   public:
@@ -91,20 +93,20 @@ class HeapBlocks {
 
     struct Block {
         std::uint64_t start = 0, end = 0;
-        std::uint64_t born = 0;        // its entry in the allocation log
-        std::uint32_t object = kNone;  // none as long as it is not known where it was allocated
+        std::uint64_t born = 0;        // number of its entry in the allocation log
+        std::uint32_t object = kNone;  // kNone until the allocating context is known
         std::uint32_t outer = kNone;
-        std::uint32_t inner = 0;    // how many lie in it
-        std::uint32_t version = 0;  // changes whenever what is said of it does
+        std::uint32_t inner = 0;    // number of blocks inside it
+        std::uint32_t version = 0;  // changes with each change of the block
 
         bool contains(std::uint64_t address) const { return start <= address && address < end; }
     };
-    // The records that have referred to it.
+    // The first and the last record that refers to a block.
     struct Touched {
         std::uint64_t first = UINT64_MAX, last = 0;
     };
 
-    // `ends`: called with a block that is about to be gone, and the entry that tells so.
+    // Called with a block that is about to end, and with the entry that says so.
     using Ends = std::function<void(std::uint32_t block, std::uint64_t died)>;
     explicit HeapBlocks(Ends ends) : ends_(std::move(ends)) {}
 
@@ -119,15 +121,16 @@ class HeapBlocks {
     }
     const Touched& touched(std::uint32_t block) const { return touched_[block]; }
 
-    // The innermost one that contains the address, and that begins there; kNone if there is none.
+    // Returns the innermost block that contains the address, or that begins there; kNone if there
+    // is no such block.
     std::uint32_t innermost(std::uint64_t address) const;
     std::uint32_t beginning_at(std::uint64_t start) const;
-    // Of an address in no block: how far it is so, at most between these.
+    // Returns the part of [start, end) around the address that contains no block. The address must
+    // lie in no block.
     std::pair<std::uint64_t, std::uint64_t> gap(std::uint64_t address, std::uint64_t start,
                                                 std::uint64_t end) const;
-    // All that there are.
     std::vector<std::uint32_t> all() const;
-    // Changes whenever any of them does.
+    // Changes with each change of any block.
     const std::uint32_t& version() const { return version_; }
 
   private:
@@ -137,20 +140,21 @@ class HeapBlocks {
     std::deque<Block> blocks_;
     std::vector<Touched> touched_;  // by block
     std::vector<std::uint32_t> free_;
-    std::map<std::uint64_t, std::uint32_t> at_;  // by start; the innermost
+    std::map<std::uint64_t, std::uint32_t> at_;  // by start; the innermost block
     std::uint32_t version_ = 0;
 };
 
-// Where the thread-local variables of what a program begins with are.
+// The addresses of those thread-local variables that exist when a program begins.
 
 // The block of an image in each thread.
 struct ThreadLocalBlock {
     std::uint32_t file;   // the number of its path
-    std::uint64_t below;  // from the thread pointer down to its start, in bytes
+    std::uint64_t below;  // bytes from the block's start up to the thread pointer
     std::uint64_t bytes;
 };
 
-// Of the images in the order in which they were mapped; those without symbols are null.
+// `symbols` is null for an image without symbols. lay_out_thread_locals() needs the images in the
+// order of mapping.
 struct MappedImage {
     std::uint32_t file;
     const symbols::DataSymbols* symbols;

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::uint64_t kRangeMask = ~(trace::kCodeRange - 1);
 
-// The blocks of a range of code, by their words, and what of them has not been told yet.
+// The blocks of each range of code, sorted by their words, and the counts that have not been
+// reported yet.
 class CountedBlocks {
   public:
     CountedBlocks(const Segment& segment, const ExecutedContexts::Counts& counts)
@@ -29,7 +30,7 @@ class CountedBlocks {
             ranges_[row.pc & kRangeMask].push_back({words[block], block});
         }
         for (auto& [range, counted] : ranges_) std::sort(counted.begin(), counted.end());
-        // A node counts these although nothing of the block was executed.
+        // A node counts these executions although no instruction of the block was executed.
         for (const trace::PartialEvent& left : counts.left_early)
             if (words[left.block] != 0 && left.executed == 0) executions_[left.block] += left.times;
     }
@@ -41,8 +42,8 @@ class CountedBlocks {
         return found->second;
     }
 
-    // Of so many executions and mispredictions, those that are the block's: of blocks that are
-    // alike only the sum is known. `last`: of them.
+    // Returns the part of the executions and mispredictions that belongs to the block. Blocks with
+    // the same word share a counter, so only their sum is known. The `last` of them gets the rest.
     std::pair<std::uint64_t, std::uint64_t> take(std::uint32_t block, std::uint64_t executions,
                                                  std::uint64_t mispredictions, bool last) {
         const std::uint64_t taken = last ? executions : std::min(executions, executions_[block]);
@@ -59,7 +60,7 @@ class CountedBlocks {
 
   private:
     std::unordered_map<std::uint64_t, std::vector<Counted>> ranges_;
-    std::vector<std::uint64_t> executions_, mispredictions_;  // by block, those that are left
+    std::vector<std::uint64_t> executions_, mispredictions_;  // by block: not reported yet
 };
 
 // The executions of blocks that were left early, by the node that counts them.
@@ -87,7 +88,7 @@ class LeftBlocks {
     std::span<Left> of_node(std::uint32_t slot, const trace::ContextNode& node) {
         return find(by_node_, {slot, node.number});
     }
-    // The executions that some node of the range has counted. The driver has not told which one.
+    // Executions that some node of the range has counted; the driver has not recorded which node.
     std::span<Left> of_range(std::uint64_t range) { return find(anywhere_, range); }
 
   private:
@@ -100,8 +101,8 @@ class LeftBlocks {
         if (found == map.end()) return {};
         return found->second;
     }
-    // How many of the executions the node of the event can have counted. They are fewer if the
-    // thread has changed its stack since the block began.
+    // Returns how many of the executions the event's node can have counted. If the thread has
+    // changed its stack since the block began, the number is lower.
     std::uint64_t counted_by(const trace::PartialEvent& event, std::uint64_t range,
                              std::uint32_t word) {
         const trace::Spec& spec = segment_.control().spec;
@@ -136,7 +137,7 @@ ExecutedContexts::Slot& ExecutedContexts::slot(std::uint32_t index) {
     return slots_[index];
 }
 
-// The context of the next node, which comes behind its parent and its frame.
+// Enters the context of the next node. A node comes after its parent and its frame.
 bool ExecutedContexts::enter(Slot& slot, const trace::ContextNode& node) {
     const auto number = static_cast<std::uint32_t>(slot.contexts.size());
     const bool begins = node.kind != trace::ContextNode::kJump;
@@ -158,7 +159,7 @@ bool ExecutedContexts::enter(Slot& slot, const trace::ContextNode& node) {
     return true;
 }
 
-// Those that follow what has been read, at least one.
+// Reads the next nodes, at least one.
 void ExecutedContexts::read_nodes(std::uint32_t index) {
     constexpr std::uint32_t kPortion = 2048;
     const std::uint32_t words = trace::context_words(segment_.control().spec);

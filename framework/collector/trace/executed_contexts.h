@@ -1,5 +1,5 @@
-// The calling contexts that the driver knows (trace::ContextNode): in which one each record was
-// made, and what was executed in each.
+// The calling contexts that the driver has found (trace::ContextNode): the context of each record,
+// and the executions in each context.
 #pragma once
 
 #include "framework/collector/trace/contexts.h"
@@ -15,54 +15,54 @@ namespace assay::collector {
 
 class ExecutedContexts {
   public:
-    // `contexts`: where they are entered. Both must live longer.
+    // `contexts` is the tree to which nodes are added. Both arguments must live longer.
     ExecutedContexts(const Segment& segment, ContextTree& contexts)
         : segment_(segment), tree_(contexts) {}
 
-    // Takes the next records of a slot, where trace::tells_contexts(). The result has the context
-    // of each, and is valid until the next call.
+    // Takes the next records of a slot, if trace::tells_contexts(). Returns the context of each
+    // record. Valid until the next call.
     std::span<const std::uint32_t> follow(std::uint32_t slot,
                                           std::span<const trace_record_t> records,
                                           const CodeTables& code);
 
-    // What all slots have, when nothing is executed any more. Before that, enter_all(), so that the
+    // The counts of all slots after the end of the program. Call enter_all() first, so that the
     // tree has all contexts.
     struct Counts {
         CodeTables code;
         std::span<const std::uint64_t> executions;      // by instruction
         std::span<const std::uint64_t> mispredictions;  // by block; empty if they are not counted
-        std::vector<trace::PartialEvent> left_early;    // TraceReader::left_early()
+        std::vector<trace::PartialEvent> left_early;    // result of TraceReader::left_early()
     };
-    // Of a block in a context. There can be several of both.
+    // Executions of a block in a context. Several entries can have the same block and context.
     struct Executed {
         std::uint32_t context;  // 0: outside of all calls
         std::uint32_t block;
-        std::uint32_t instr_count;  // of its first instructions, all or fewer
+        std::uint32_t instr_count;  // of the first instructions of the block: all or fewer
         std::uint64_t executions;
-        std::uint64_t mispredictions;  // of the block's branch, if they are counted
+        std::uint64_t mispredictions;  // of the block's branch, if mispredictions are counted
     };
     void enter_all(std::uint32_t slots);
-    // Calls `visit` for all of the first `slots` slots. What the driver had no room for is left
-    // out.
+    // Calls `visit` for the executions of the first `slots` slots. Executions for which the driver
+    // had no room are missing.
     void for_each(std::uint32_t slots, const Counts& counts,
                   const std::function<void(const Executed&)>& visit);
-    // False if the driver had no room for all, or if there was what is no node: then the program
-    // has written over it, and what followed it is left out.
+    // False if the driver had no room for all contexts, or if the program has overwritten a node.
+    // Nodes after a damaged one are left out.
     bool complete() const { return complete_; }
 
   private:
     struct Slot {
-        std::vector<trace::ContextNode> nodes;  // that have been read
-        std::vector<std::uint32_t> contexts;    // of those that have been entered
-        std::uint32_t present = 0;              // as the last TRACE_SITE_CONTEXT says
+        std::vector<trace::ContextNode> nodes;  // the nodes that have been read
+        std::vector<std::uint32_t> contexts;    // of the nodes that have been entered
+        std::uint32_t present = 0;              // context of the last TRACE_SITE_CONTEXT
         bool damaged = false;
     };
 
     Slot& slot(std::uint32_t index);
-    // The context of a node; 0 if there is none. Contexts are entered in the order of the records,
-    // and no sooner: so all who read the same records give them the same numbers.
+    // Returns the context of a node, or 0. Contexts are entered exactly in the order of the
+    // records. All readers of the same records therefore give them the same numbers.
     std::uint32_t context_of(std::uint32_t slot, std::uint32_t node);
-    // Enters the first `count` nodes, but for those that are already.
+    // Enters those of the first `count` nodes that have not been entered.
     void enter(std::uint32_t index, std::uint32_t count);
     void read_nodes(std::uint32_t index);
     bool enter(Slot& slot, const trace::ContextNode& node);

@@ -8,7 +8,7 @@
 namespace assay::collector {
 namespace {
 
-// Makes the instructions of all blocks together `length`.
+// Scales the instructions of the blocks so that their sum is `length`.
 void stretch(Interval& interval, std::uint64_t length) {
     std::uint64_t counted = 0;
     for (const trace_interval_block_t& block : interval.blocks) counted += block.instructions;
@@ -39,7 +39,7 @@ std::span<const Interval> IntervalReader::take(std::uint32_t thread, std::uint32
             unfinished.complete += record.value;
             continue;
         }
-        if (record.aux >= first_.size()) continue;  // the program has written over it
+        if (record.aux >= first_.size()) continue;  // true only if the program has overwritten it
         if (kind == TRACE_SITE_BLOCK_COUNT)
             count(unfinished, slot, record.aux, record.value, code, warm_up);
         if (kind == TRACE_SITE_BLOCK_CORRECTION)
@@ -131,7 +131,7 @@ Interval IntervalReader::finish(std::uint32_t thread, bool complete, Unfinished&
                                 std::uint64_t length) const {
     Interval made{};
     std::sort(unfinished.touched.begin(), unfinished.touched.end());
-    std::vector<std::uint32_t> owing;  // what comes next has not been executed yet
+    std::vector<std::uint32_t> owing;  // these negative counts stay for the next interval
     for (const std::uint32_t block : unfinished.touched) {
         if (unfinished.instructions[block] < 0) owing.push_back(block);
         if (unfinished.instructions[block] <= 0) continue;

@@ -9,10 +9,10 @@ namespace {
 
 using Kind = DataObject::Kind;
 
-// Blocks that were given back are kept for last_at(), if there are not more.
+// The most blocks that are kept for last_at() after they were given back.
 constexpr std::size_t kMostPast = 1024 * 1024;
 
-// Of a range that begins at a key of an ordered map, the last that contains the address.
+// In a map from the starts of ranges: returns the range that contains the address, or end().
 template <typename Map>
 auto containing(Map& map, std::uint64_t address) {
     auto at = map.upper_bound(address);
@@ -38,7 +38,7 @@ const trace::AllocationEntry& MemoryObjects::entry(std::uint64_t number) const {
     return log_.at<const trace::AllocationEntry>(number * sizeof(trace::AllocationEntry));
 }
 
-// The first thread's begin, and what it begins with, are told before there is any record.
+// The log has the first thread's start, and the memory that exists then, before any record.
 MemoryObjects::Thread& MemoryObjects::thread(std::uint32_t number) {
     if (last_thread_ != nullptr && last_thread_number_ == number) return *last_thread_;
     const auto [found, is_new] = threads_.try_emplace(number);
@@ -56,7 +56,7 @@ MemoryObjects::Thread& MemoryObjects::thread(std::uint32_t number) {
     return found->second;
 }
 
-// Keeps the first thread: its beginning is told only once.
+// Keeps the first thread, because its start is applied only once.
 void MemoryObjects::end_thread(std::uint32_t number) {
     if (number == 0) {
         thread(0).now = UINT64_MAX;
@@ -66,7 +66,8 @@ void MemoryObjects::end_thread(std::uint32_t number) {
     last_thread_ = nullptr;
 }
 
-// Of what a forked process has of its parent nobody knows where it was allocated.
+// Charges the inherited memory of a forked process to context 0, because it is unknown where the
+// parent allocated it.
 void MemoryObjects::inherit() {
     for (const std::uint32_t number : blocks_.all()) {
         HeapBlocks::Block& block = blocks_[number];
@@ -135,7 +136,8 @@ void MemoryObjects::apply(std::uint64_t number) {
     }
 }
 
-// What no thread can refer to any more, that has seen its end; or the oldest, if there is too much.
+// Removes old blocks whose end all threads have seen, because no thread can refer to them. If too
+// many remain, removes all old blocks.
 void MemoryObjects::forget_past() {
     if (past_.size() < most_past_) return;
     const std::uint64_t horizon = applied_ - std::min<std::uint64_t>(applied_, kMostPast / 4);
@@ -171,7 +173,7 @@ void MemoryObjects::set_area(std::uint64_t start, const Area& area) {
     if (area.end > start) areas_.insert_or_assign(start, area);
 }
 
-// ld.so maps a library as a whole, and then its segments over that.
+// ld.so first maps a library as a whole, and then maps its segments over that.
 void MemoryObjects::map_file(const trace::AllocationEntry& mapped, std::uint64_t number) {
     const trace::FilePlace place = trace::file_place(mapped.before);
     const std::uint64_t end = mapped.address + mapped.bytes;
@@ -201,7 +203,7 @@ void MemoryObjects::move_area(const trace::AllocationEntry& moved) {
 
 void MemoryObjects::name_stack(const trace::AllocationEntry& begun) {
     thread(begun.thread);
-    // The stack pointer can be right behind it.
+    // The stack pointer can be just above the stack.
     const auto at = containing(areas_, begun.address - 1);
     if (at == areas_.end()) return;
     at->second.kind = Kind::kStack;
@@ -244,7 +246,7 @@ void MemoryObjects::end_block(std::uint32_t number, std::uint64_t died) {
     add_life(number, entry(died).time);
 }
 
-// References are at estimated times, which can seem to be before the block's begin.
+// The times of references are estimates, and can be before the block's start.
 void MemoryObjects::add_life(std::uint32_t number, std::uint64_t time) {
     const HeapBlocks::Block& block = blocks_[number];
     DataObject& object = objects_[block.object];
@@ -262,7 +264,7 @@ void MemoryObjects::end() {
         if (blocks_[block].object != HeapBlocks::kNone) add_life(block, times_.last());
 }
 
-// It is known now where the entry's memory was allocated.
+// Called when the context is known in which the entry's memory was allocated.
 void MemoryObjects::resolve(const trace::AllocationEntry& own, std::uint64_t number,
                             std::uint32_t context) {
     switch (own.use) {
@@ -273,7 +275,7 @@ void MemoryObjects::resolve(const trace::AllocationEntry& own, std::uint64_t num
             objects_.settle(number, object);
             const std::uint32_t block = blocks_.beginning_at(own.address);
             if (block == HeapBlocks::kNone || blocks_[block].born != number) {
-                // Another thread has given it back already.
+                // Another thread has already given it back.
                 objects_[object].live -= own.bytes;
                 return;
             }
@@ -294,7 +296,7 @@ void MemoryObjects::resolve(const trace::AllocationEntry& own, std::uint64_t num
     }
 }
 
-// One of its own if it is not known yet.
+// Returns a provisional object if the block's object is not known yet.
 std::uint32_t MemoryObjects::object_of_block(const HeapBlocks::Block& block) {
     return block.object != HeapBlocks::kNone ? block.object : objects_.of_entry(block.born);
 }
@@ -349,7 +351,7 @@ MemoryObjects::Found MemoryObjects::find_in_image(std::uint64_t address, std::ui
     return {here->start + bias, here->end + bias, object, &areas_version_, areas_version_};
 }
 
-// Each thread has one; they are one object.
+// The variable of each thread belongs to the same object.
 std::optional<MemoryObjects::Found> MemoryObjects::find_thread_local(std::uint64_t address,
                                                                      std::uint64_t start,
                                                                      const Area& area) {
@@ -370,7 +372,7 @@ symbols::FrameVariables* MemoryObjects::frame_variables_of(std::uint32_t file) {
     return found->second.get();
 }
 
-// Between variables, no further than a page: nothing but the stack is so near.
+// Returns the range between variables around `offset`, at most one page: only the stack is so near.
 MemoryObjects::InFrame MemoryObjects::between_variables(
     std::uint32_t stack, std::int64_t offset, std::span<const symbols::FrameVariable> variables) {
     constexpr std::int64_t kPage = 4096;
@@ -425,7 +427,7 @@ void MemoryObjects::read_debug_information() {
         if (symbols != nullptr) symbols->read_debug_information();
 }
 
-// Between blocks, where that can be the allocator's own.
+// Memory between blocks can belong to the allocator, so the result ends at the next blocks.
 std::optional<MemoryObjects::Found> MemoryObjects::find_in_areas(std::uint64_t address) {
     const auto at = containing(areas_, address);
     if (at == areas_.end()) return std::nullopt;
@@ -438,7 +440,7 @@ std::optional<MemoryObjects::Found> MemoryObjects::find_in_areas(std::uint64_t a
     return Found{start, end, area.object, &blocks_.version(), blocks_.version()};
 }
 
-// Given back since, as far as this thread can know.
+// Finds a block that was given back, if this thread may not have seen its end.
 std::optional<MemoryObjects::Found> MemoryObjects::find_past(const Thread& thread,
                                                              std::uint64_t address) {
     const auto past = past_.at(address, thread.now);
@@ -446,7 +448,8 @@ std::optional<MemoryObjects::Found> MemoryObjects::find_past(const Thread& threa
     return Found{address, address + 1, past->block.object, &blocks_.version(), blocks_.version()};
 }
 
-// Allocated by another thread, of which the records have not been read that tell where.
+// Finds a block that another thread has allocated, if the records that place the allocation have
+// not been read.
 std::optional<MemoryObjects::Found> MemoryObjects::find_coming(std::uint64_t address) {
     if (coming_.size() >= most_coming_) {
         if (applied_ > 0) coming_.forget(applied_ - 1);

@@ -1,11 +1,12 @@
-// What the memory of the program is, over time: variables, blocks of the heap, stacks, mapped
-// files; as the allocation log tells (framework/trace/allocation_log.h).
+// The memory of the program over time: variables, blocks of the heap, stacks and mapped files. The
+// source is the allocation log (framework/trace/allocation_log.h).
 //
-// Entries are applied as the records of their own thread are read, which tell where they belong. So
-// the buffers of a single thread see each block from its allocation to its end, and no longer. Of
-// another thread it is known what it has seen at least, by its last system call or entry, and at
-// most, by the end of the buffer: what it refers to is what was there in between. Where an address
-// was given to two blocks in that time, it counts for the first.
+// An entry of the log is applied at a record of its own thread that marks its place. If there is
+// only one thread, its references see each block exactly from the allocation to the end. For other
+// threads, the exact order is not known. A thread has seen at least the entries up to its last
+// system call or own entry, and at most those up to the end of its buffer. Its references belong to
+// blocks that existed in between. If an address belonged to two blocks in that time, the reference
+// counts for the first.
 #pragma once
 
 #include "framework/collector/trace/data_objects.h"
@@ -31,30 +32,30 @@ namespace assay::collector {
 
 class MemoryObjects {
   public:
-    // `paths`: of mapped files, by their numbers. Both must live longer.
+    // `paths` are those of mapped files, by number. Both arguments must live longer.
     MemoryObjects(const Segment& segment, const std::deque<std::string>& paths);
 
-    // The log can be read up to there.
+    // Allows to read the first `entries` entries of the log.
     void available(std::uint64_t entries);
-    // A TRACE_SITE_ALLOCATION record of the thread, with the calling context behind it. `number`:
-    // as times() counts them.
+    // Takes a TRACE_SITE_ALLOCATION record of the thread. `context` is the calling context after
+    // the record, `number` the number of the record in times().
     void mark(std::uint32_t thread, const trace_record_t& record, std::uint32_t context,
               std::uint64_t number);
 
-    // All records of the thread have been taken.
+    // Called when all records of the thread have been taken.
     void end_thread(std::uint32_t thread);
-    // That have not ended.
+    // Number of threads that have not ended.
     std::size_t threads() const { return threads_.size(); }
 
-    // Of all records, whatever they are, for how long blocks were in use.
+    // The times of all records. They determine for how long blocks were in use.
     RecordTimes& times() { return times_; }
-    // A reference to a block, by the record of that number.
+    // Called for a reference to a block. `record` is the number of the record.
     void touch(std::uint32_t block, std::uint64_t record) { blocks_.touch(block, record); }
-    // At the end: blocks that are still there have lived until now.
+    // Called at the end. Blocks that still exist have lived until now.
     void end();
 
-    // What is at `address` for the thread. The same is so for all of [start, end), as long as
-    // *version has that value.
+    // The object at `address` for the thread. It is the same for all of [start, end), as long as
+    // *version equals valid_version.
     struct Found {
         std::uint64_t start, end;
         std::uint32_t object;
@@ -64,26 +65,26 @@ class MemoryObjects {
     };
     Found find(std::uint32_t thread, std::uint64_t address);
 
-    // What lies so far from the canonical frame address (CFA) of a function, on a stack, while the
-    // instruction at `pc` is executed there: [start, end) from the CFA. The stack itself where that
-    // is no variable.
+    // Finds the variable at `offset` from the canonical frame address (CFA) of a function, while
+    // the instruction at `pc` is executed there. [start, end) are offsets from the CFA. If there is
+    // no variable, the object is the stack.
     struct InFrame {
         std::int64_t start, end;
         std::uint32_t object;
     };
     InFrame find_in_frame(std::uint32_t stack, std::uint64_t pc, std::int64_t offset);
-    // What lies at an address, or lay there last; from where on, if it is a variable or a block,
-    // else the address itself.
+    // Finds the object that is at an address, or was there last. `start` is the start of the
+    // variable or block, and otherwise the address.
     struct Last {
         std::uint32_t object;
         std::uint64_t start;
     };
     Last last_at(std::uint64_t address);
-    // Variables get their types, and the names that debuggers show; for the end.
+    // Finds the types of variables, and the names that debuggers show. Called at the end.
     void read_debug_information();
 
-    // By number. What was referred to before it was known where it had been allocated has a number
-    // of its own: `final_number` is that of the object that it belongs to.
+    // The objects by number. A reference to a block whose allocating context is not known yet gets
+    // a provisional number. final_number() returns the number of the object to which it belongs.
     const std::vector<DataObject>& objects() const { return objects_.all(); }
     std::uint32_t final_number(std::uint32_t object) const { return objects_.final_number(object); }
     const std::string& path(std::uint32_t file) const { return paths_[file]; }
@@ -92,7 +93,7 @@ class MemoryObjects {
     static constexpr std::uint32_t kNoObject = UINT32_MAX;
     static constexpr std::size_t kFirstMost = 4096;
 
-    // By a system call.
+    // Memory from a system call.
     struct Area {
         std::uint64_t end = 0;
         DataObject::Kind kind = DataObject::Kind::kMapping;
@@ -108,7 +109,7 @@ class MemoryObjects {
         bool executable = false;
     };
     struct Thread {
-        std::uint64_t now = 0;  // entries that it has seen
+        std::uint64_t now = 0;  // number of entries that it has seen
         std::uint32_t context = 0;
     };
 
@@ -144,21 +145,21 @@ class MemoryObjects {
     const std::deque<std::string>& paths_;
     std::uint64_t available_ = 0, applied_ = 0, indexed_ = 0;
     std::unordered_map<std::uint32_t, Thread> threads_;
-    Thread* last_thread_ = nullptr;  // that was asked for
+    Thread* last_thread_ = nullptr;  // result of the last call of thread()
     std::uint32_t last_thread_number_ = 0;
     DataObjects objects_;
     HeapBlocks blocks_;
     RecordTimes times_;
     std::map<std::uint64_t, Area> areas_;
     std::map<std::uint64_t, Image> images_;
-    std::vector<std::uint32_t> images_in_order_;  // files, as they were mapped
-    std::optional<std::vector<ThreadLocalBlock>> thread_local_blocks_;  // once there are any
-    bool has_threads_ = false;                                          // has had more than one
-    TimedBlocks past_;                                                  // that were given back
+    std::vector<std::uint32_t> images_in_order_;  // files in the order of mapping
+    std::optional<std::vector<ThreadLocalBlock>> thread_local_blocks_;  // empty at first
+    bool has_threads_ = false;  // true if there has been more than one thread
+    TimedBlocks past_;          // blocks that were given back
     std::size_t most_past_ = kFirstMost;
-    TimedBlocks coming_;  // that are not there yet; each is said to die when it is born
+    TimedBlocks coming_;  // blocks that other threads allocate later; each dies when it is born
     std::size_t most_coming_ = kFirstMost;
-    std::uint32_t areas_version_ = 0;  // changes whenever areas do
+    std::uint32_t areas_version_ = 0;  // changes with each change of the areas
     std::map<std::uint32_t, std::unique_ptr<symbols::DataSymbols>> symbols_;
     std::map<std::uint32_t, std::unique_ptr<symbols::FrameVariables>> frame_variables_;
     // By stack, function and name.

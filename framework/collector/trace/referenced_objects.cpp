@@ -68,7 +68,7 @@ std::uint32_t ReferencedObjects::find(Last& last, std::uint64_t address, const P
     return found.object;
 }
 
-// In the frame that is the first above the address.
+// Looks in the first frame above the address.
 std::uint32_t ReferencedObjects::find_on_stack(Last& last, std::uint64_t address,
                                                const Place& place, std::uint32_t stack) {
     last.holds = Last::Holds::kForFrames;

@@ -1,9 +1,9 @@
-// Which object each data reference of a trace is of (MemoryObjects), and how many references each
-// site has made to each.
+// Finds the object of each data reference of a trace (MemoryObjects), and counts the references of
+// each site to each object.
 //
-// Profilers are told of it by way of contexts: a reference has a context of its own for each
-// object, a variant of the calling context (ContextTree::variant). So whatever a profiler counts by
-// context it counts by object, too.
+// Profilers see the object in the context: a reference has its own context for each object, a
+// variant of the calling context (ContextTree::variant). Everything that a profiler counts by
+// context, it therefore also counts by object.
 #pragma once
 
 #include "framework/collector/trace/contexts.h"
@@ -19,10 +19,11 @@ namespace assay::collector {
 
 class ReferencedObjects {
   public:
-    // The object of what says how many references there were: those of the references themselves.
+    // The object of a record with a number of references. It means: the objects of these
+    // references.
     static constexpr std::uint32_t kAsReferences = ContextTree::kNone - 1;
 
-    // All must live longer. `keeps_contexts`: else records have contexts only for their objects.
+    // All arguments must live longer. Without `keeps_contexts`, contexts stand for objects only.
     ReferencedObjects(const Segment& segment, const std::deque<std::string>& paths,
                       ShadowStacks& stacks, bool keeps_contexts)
         : memory_(segment, paths),
@@ -30,64 +31,66 @@ class ReferencedObjects {
           tree_(stacks.contexts()),
           keeps_contexts_(keeps_contexts) {}
 
-    // Of the next records: the thread that made them; how many entries the log has; and when the
-    // last was made, in instructions of the process, or 0.
+    // The thread that made the records, the number of entries in the allocation log, and when the
+    // last record was made, in instructions of the process, or 0.
     struct Source {
         std::uint32_t thread;
         std::uint64_t entries, time;
     };
-    // Takes them. The result has the variant of each record's context, and is valid until the next
+    // Takes the next records. Returns the variant of each record's context. Valid until the next
     // call.
     std::span<const std::uint32_t> follow(const Source& source,
                                           std::span<const trace_record_t> records,
                                           const CodeTables& code);
 
-    // All records of the thread have been taken.
+    // Called when all records of the thread have been taken.
     void end_thread(std::uint32_t thread) { memory_.end_thread(thread); }
 
     MemoryObjects& memory() { return memory_; }
     const MemoryObjects& memory() const { return memory_; }
-    // What a variant is of, for profilers; null if it is none. Valid until the next call.
+    // Returns the object of a variant, for profilers; null if there is no object. Valid until the
+    // next call.
     const trace_data_object_t* of_context(std::uint32_t context) const;
-    // At the end: trace_parser_data_object_at().
+    // Called at the end, for trace_parser_data_object_at().
     const trace_data_object_t* last_at(std::uint64_t address, std::uint64_t& offset);
 
-    // How many references a site has made to an object, whose number is the final one.
+    // The number of references of a site to an object. `object` is a final number.
     struct Count {
         std::uint32_t site, object;
         std::uint64_t references;
     };
-    // By site, then by object; each pair once.
+    // Returns the counts by site, then by object. Each pair occurs once.
     std::vector<Count> counts() const;
 
   private:
-    // Where a thread is.
+    // The state of a thread at a record.
     struct Place {
         std::uint32_t thread, context;
-        std::uint64_t record;  // its number, of all
+        std::uint64_t record;  // number of the record, among all records
         const trace_instr_t* instr;
         std::span<const ShadowStacks::Frame> frames;
     };
-    // Of a site's last reference: what else is of the same object. A line of the processor's cache.
+    // The result of a site's last reference. It holds for other addresses in [start, start +
+    // bytes). It fits in a line of the processor's cache.
     struct alignas(64) Last {
         enum class Holds : std::uint32_t {
             kNever,
-            kForVersion,  // as long as *version has not changed
-            kInFrame,     // counted from the innermost frame's address, whichever frame that is
-            kForFrames,   // as long as no function is called or left
+            kForVersion,  // while *version does not change
+            kInFrame,     // relative to the innermost frame, whichever frame that is
+            kForFrames,   // until a function is called or left
         };
         std::uint64_t start = 0, bytes = 0;
         union {
             const std::uint32_t* version = nullptr;  // kForVersion
-            std::uint64_t changes;                   // of the frames: kForFrames
+            std::uint64_t changes;                   // kForFrames: ShadowStacks::changes()
         };
-        std::uint64_t references = 0;  // that counts_ does not have yet
+        std::uint64_t references = 0;  // not yet added to counts_
         std::uint32_t valid_version = 0;
         Holds holds = Holds::kNever;
         std::uint32_t object = 0;
         std::uint32_t thread = 0;
         std::uint32_t context = UINT32_MAX, variant = 0;
-        std::uint32_t count = 0;  // in counts_
+        std::uint32_t count = 0;  // index in counts_
         std::uint32_t block = HeapBlocks::kNone;
     };
     static_assert(sizeof(Last) == 64);
@@ -104,12 +107,12 @@ class ReferencedObjects {
     ShadowStacks& stacks_;
     ContextTree& tree_;
     const bool keeps_contexts_;
-    std::uint64_t records_ = 0;  // taken
+    std::uint64_t records_ = 0;  // number of records taken
     std::vector<Last> last_;     // by site
     std::vector<Count> counts_;
     std::unordered_map<std::uint64_t, std::uint32_t> count_of_;  // by site and object
     std::vector<std::uint32_t> result_;
-    mutable trace_data_object_t told_{};  // of_context()
+    mutable trace_data_object_t told_{};  // result of of_context()
 };
 
 }  // namespace assay::collector

@@ -33,8 +33,8 @@ const char* remedy_for(int error) {
                             bytes / trace::kMiB, system_reason(error), remedy_for(error)));
 }
 
-// ftruncate(2) beyond RLIMIT_FSIZE fails, but sends SIGXFSZ first, which would end the process
-// without a word.
+// If the size exceeds RLIMIT_FSIZE, ftruncate(2) sends SIGXFSZ before it fails. The signal would
+// end the process without a message.
 int make_file_large(int fd, std::uint64_t bytes) {
     struct sigaction ignore {
     }, before{};

@@ -33,11 +33,11 @@ class SharedMemory {
 
 class Segment {
   public:
-    // A new segment for the first image of a process, zeroed but for what its driver has to know.
-    // Throws Error.
+    // Creates a segment for the first image of a process. It is zeroed, except the data that the
+    // driver needs. Throws Error.
     explicit Segment(const trace::Command& command = {});
-    // One that a driver has made. Takes the descriptor. With kRead, nothing in it can be changed.
-    // Throws Error.
+    // Maps a segment that a driver has made. Takes the descriptor. With kRead, the segment cannot
+    // be changed. Throws Error.
     using Access = SharedMemory::Access;
     explicit Segment(int fd, Access access = Access::kReadAndWrite)
         : access_(access), file_(fd), tables_(fd, 0, trace::kThreadsOffset, access) {}
@@ -45,14 +45,14 @@ class Segment {
     // Closed on exec.
     int fd() const { return file_.fd; }
 
-    // From the log. Throws Error if the segment is not one of this version.
+    // Reads the command from the event log. Throws Error if the segment has another version.
     trace::Command command() const;
 
     trace::Control& control() const { return tables_.at<trace::Control>(trace::kControlOffset); }
     trace::ValueLists& value_lists() const {
         return tables_.at<trace::ValueLists>(trace::kValueListsOffset);
     }
-    // Regions::points has their number.
+    // Regions::points has the number of valid points.
     std::span<trace::SimulationPoint, trace::kMostPoints> points() const {
         return std::span<trace::SimulationPoint, trace::kMostPoints>(
             &tables_.at<trace::SimulationPoint>(trace::kPointsOffset), trace::kMostPoints);
@@ -69,11 +69,11 @@ class Segment {
         return {&tables_.at<const std::uint16_t>(trace::kContextWordsOffset), trace::kMaxBlocks};
     }
 
-    // Thread slots are mapped when they are needed: the first `count`, where they are not yet. The
-    // earlier ones stay where they are. Throws Error.
+    // Maps the first `count` thread slots, if they are not mapped yet. Mapped slots stay where they
+    // are. Throws Error.
     void map_slots(std::uint32_t count);
     std::uint32_t mapped_slots() const { return static_cast<std::uint32_t>(slots_.size()); }
-    // Of a mapped slot.
+    // The slot must be mapped.
     trace::ThreadSlot& slot(std::uint32_t index) const {
         return slots_[index].header.at<trace::ThreadSlot>(0);
     }
@@ -81,17 +81,17 @@ class Segment {
         return &slots_[index].ring.at<trace_record_t>(0);
     }
 
-    // Adds a slot's counters of the first blocks to `sums`, without those above `most`; the slot
-    // need not be mapped. They are read and not mapped: a read fault would allocate memory for
-    // counters that the thread has never touched (mm/shmem.c: shmem_fault does,
+    // Adds a slot's counters of the first blocks to `sums`, except those above `most`. The slot
+    // need not be mapped. The counters are read and not mapped, because a page fault would allocate
+    // memory for counters that the thread has never touched (mm/shmem.c: shmem_fault does,
     // shmem_file_read_iter does not).
     void add_counters(std::uint32_t index, std::span<std::uint64_t> sums,
                       std::uint64_t most = UINT64_MAX) const;
-    // The first `count` runs of a slot, likewise.
+    // Returns the first `count` runs of a slot, which need not be mapped.
     std::vector<trace::Run> runs(std::uint32_t index, std::uint32_t count) const;
 
-    // The nodes of calling contexts of a slot: how many there are, and as many of them as `nodes`
-    // has room for, of `words` words each.
+    // The nodes of calling contexts of a slot: their number, and those from `first` on. Each has
+    // `words` words, and `nodes` has room for the nodes to read.
     std::uint32_t context_node_count(std::uint32_t index) const;
     void read_context_nodes(std::uint32_t index, std::uint32_t first, std::uint32_t words,
                             std::span<std::uint64_t> nodes) const;

@@ -51,7 +51,7 @@ std::span<const trace_marker_t> MarkerQueues::take(std::uint32_t slot, std::uint
         const bool address =
             bytes || operation == ASSAY_UNREGISTER_REGION || operation == TRACE_MARKER_THREAD ||
             operation == TRACE_MARKER_THREAD_END || operation == TRACE_MARKER_PAGES_SEEN;
-        // In a trace that the program has damaged, any number.
+        // The number can have any value if the program has overwritten the trace.
         if (taken.event.buffer == buffer)
             record = std::max(record, std::min<std::uint64_t>(taken.event.record, count));
         shown_.push_back({.record = record,
@@ -66,7 +66,7 @@ std::span<const trace_marker_t> MarkerQueues::take(std::uint32_t slot, std::uint
 
 namespace {
 
-// The first that dies at that time or later.
+// Returns the first block that dies at `time` or later.
 std::deque<TimedBlocks::Block>::const_iterator dying_from(
     const std::deque<TimedBlocks::Block>& blocks, std::uint64_t time) {
     return std::partition_point(

@@ -1,4 +1,5 @@
-// Blocks of the heap, by address and time. Times are numbers of entries of the allocation log.
+// Blocks of the heap by address and time, and markers. Times are numbers of entries of the
+// allocation log.
 #pragma once
 
 #include "assay/trace_types.h"
@@ -19,20 +20,20 @@
 
 namespace assay::collector {
 
-// What the program has said with assay/client.h, until the buffer arrives among whose records it
-// was said.
+// Markers that the program has set (assay/client.h). They wait here for the buffer with the records
+// around them.
 
 class MarkerQueues {
   public:
-    // `text` is that of the marker's string arguments, a zero byte behind each: the program's,
-    // which become printable. The slot must be one that there is.
+    // `text` has the marker's string arguments, each with a final zero byte. Unprintable characters
+    // are replaced. The slot must exist.
     void add(const trace::MarkerEvent& event, std::string_view text);
 
-    // The thread of the next marker of a slot up to that buffer, if it is another one.
+    // Returns the thread of the slot's next marker up to `buffer`, if it differs from `thread`.
     std::optional<std::uint32_t> earlier_thread(std::uint32_t slot, std::uint32_t thread,
                                                 std::uint32_t buffer) const;
-    // Removes the markers of a slot and a thread up to that buffer, which has `count` records. They
-    // are valid until the next call.
+    // Removes the markers of a slot and a thread up to `buffer`, which has `count` records. Returns
+    // them; they are valid until the next call.
     std::span<const trace_marker_t> take(std::uint32_t slot, std::uint32_t thread,
                                          std::uint32_t buffer, std::uint64_t count);
 
@@ -45,19 +46,21 @@ class MarkerQueues {
     const Marker* next(std::uint32_t slot, std::uint32_t buffer) const;
 
     std::vector<std::deque<Marker>> slots_;
-    std::deque<Marker> taken_;  // what shown_ points to
+    std::deque<Marker> taken_;  // owns the texts in shown_
     std::vector<trace_marker_t> shown_;
 };
 
-// When records were made, in instructions of the process: known of some, and estimated in between.
+// When records were made, in instructions of the process. Some times are known; the others are
+// interpolated.
 
 class RecordTimes {
   public:
-    // Moments. In a longer run they are further apart: a run of any length takes the same memory.
+    // The most moments that are kept. In a longer run they are further apart, so that memory is
+    // bounded.
     static constexpr std::size_t kMost = std::size_t{1} << 18;
 
-    // All records so far were made when the process had executed so many instructions; `record`
-    // counts them, whatever they are.
+    // Called with the number of records so far, of all kinds, and with the number of instructions
+    // that the process has executed then.
     void note(std::uint64_t record, std::uint64_t time) {
         const auto differs = [&](const Moment& from) {
             return time >= from.time + worthwhile_ || time < from.time;
@@ -102,7 +105,7 @@ class TimedBlocks {
   public:
     struct Block {
         std::uint64_t end;         // of its memory
-        std::uint64_t born, died;  // it is there in between
+        std::uint64_t born, died;  // it exists in between
         std::uint32_t object;
     };
     struct Found {
@@ -110,16 +113,17 @@ class TimedBlocks {
         Block block;
     };
 
-    // Blocks are added in the order of `died`. `depth`: how many other blocks it lies in.
+    // Blocks must be added in the order of `died`. `depth` is the number of blocks that contain it.
     void add(std::uint64_t start, const Block& block, unsigned depth = 0);
-    // The innermost block that contains the address at that time: born before it, and not dead
-    // before it.
+    // Returns the innermost block that contains the address at this time: it is born before, and
+    // not dead before.
     std::optional<Found> at(std::uint64_t address, std::uint64_t time) const;
-    // The block that dies first of those that contain the address and die at `from` or later.
+    // Returns the block that dies first among those that contain the address and die at `from` or
+    // later.
     std::optional<Found> first_at(std::uint64_t address, std::uint64_t from) const;
-    // The block that dies last of all that contain the address.
+    // Returns the block that dies last among those that contain the address.
     std::optional<Found> last_at(std::uint64_t address) const;
-    // Removes the blocks that have died by then.
+    // Removes the blocks that have died until then.
     void forget(std::uint64_t until);
     std::size_t size() const { return size_; }
 

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::uint32_t kMaxInstrBytes = 15;  // Intel SDM volume 2, section 2.3.11
 
-// No thread does as much: as if each cycle of 10 GHz had two stores, of which a block has one for
-// its counter, and thirty instructions.
+// Limits that no thread can reach. They assume 10 GHz, and in each cycle thirty instructions and
+// two stores. A block needs one store, for its counter.
 constexpr double kMostBlocksPerSecond = 2e10;
 constexpr double kMostInstrsPerSecond = 3e11;
 constexpr std::uint32_t kMostLeftOut = 1U << 31;  // Run::left_out
@@ -71,8 +71,9 @@ bool TraceReader::consume_oldest_first() {
     return taken != 0;
 }
 
-// Of the buffers that are complete. While one look at the slots finds a buffer, those before it can
-// be completed that another look finds: what one of them has led to is never passed on before it.
+// Returns the ring with the oldest completed buffer. Older buffers can be completed in other slots
+// during the check, so it is repeated until it finds no older one. A buffer is therefore never
+// passed on before another one that has led to it.
 TraceReader::Ring* TraceReader::oldest() {
     std::optional<std::size_t> found;
     std::uint64_t oldest = UINT64_MAX;
@@ -90,8 +91,8 @@ TraceReader::Ring* TraceReader::oldest() {
     return found ? &rings_[*found] : nullptr;
 }
 
-// Who completes a buffer is the only thread that runs, so that one is missing at most for as long
-// as this look at all slots takes.
+// Only the running thread completes buffers, so the next buffer can be missing only during one
+// check of all slots. A longer gap means that the trace is damaged.
 TraceReader::Ring* TraceReader::next_in_order() {
     constexpr std::chrono::seconds kPatience{5};
     bool others = false;
@@ -127,7 +128,7 @@ void TraceReader::consume_rest() {
         for (const Ring& ring : rings_) end_runs(ring);
 }
 
-// What was left out and is not told by any record.
+// Passes on the references that were left out and that no record reports.
 void TraceReader::end_runs(const Ring& ring) {
     const std::uint32_t count = segment_.control().run_count.load();
     check_length("runs", count, 0, trace::kMaxRuns);
@@ -147,7 +148,7 @@ void TraceReader::end_runs(const Ring& ring) {
     }
 }
 
-// Looks at nothing that has to be checked before.
+// Uses only values that need no check.
 bool TraceReader::discard() {
     bool any = false;
     segment_.map_slots(slots());
@@ -226,16 +227,16 @@ void TraceReader::release(std::uint64_t buffers) {
 
 void TraceReader::give_back(const Kept& kept) {
     const Ring& ring = rings_[kept.slot];
-    // Where others read it, too, the driver does that.
+    // If there are several first readers, the driver does this.
     if (!readers_)
         ring.slot->filled[kept.number & (ring.buffer_count - 1)].store(0,
                                                                        std::memory_order_relaxed);
     set_consumed(kept.slot, kept.number + 1, ring.buffer_count);
 }
 
-// The driver announces that it waits before it looks at `consumed` again: one of both sees the
-// other. To wake it up costs both as much as part of a buffer does: it sleeps until half of its
-// ring is free. The collector goes on to that without it.
+// The driver sets producer_waits before it reads `consumed` again, so one side sees the change of
+// the other. Waking the driver costs both sides about as much time as a part of a buffer. The
+// driver therefore sleeps until half of its ring is free. The collector does not wait for that.
 void TraceReader::set_consumed(std::uint32_t index, std::uint32_t consumed,
                                std::uint32_t buffer_count) {
     if (readers_) return readers_->give_back(reader_, index, consumed);
@@ -246,8 +247,8 @@ void TraceReader::set_consumed(std::uint32_t index, std::uint32_t consumed,
         trace::futex_wake(slot.consumed);
 }
 
-// A driver that was killed while it completed a buffer has said whose it is and how full, and may
-// have moved the cursor on already. Of a buffer that was given back the length is 0.
+// A driver can be killed while it completes a buffer. The thread and the length of the buffer are
+// then set, and the cursor may have moved. The length of a buffer that was given back is 0.
 void TraceReader::consume_last(const Ring& ring) {
     allocations_ = segment_.control().allocation_count.load();
     const trace::ThreadSlot& slot = *ring.slot;
@@ -266,7 +267,7 @@ void TraceReader::pass_on(const Ring& ring, const Complete& complete) {
     check_length("records in a buffer", count, 0, buffer.size());
     records_ += count;
     if (passes_over_) return;
-    // Threads that used the slot before and made no record.
+    // Earlier threads of the slot can have markers without records.
     while (const auto earlier = markers_.earlier_thread(ring.number, thread, ring.consumed))
         sink_({*earlier, ring.number}, {}, markers_.take(ring.number, *earlier, ring.consumed, 0));
     const auto markers = markers_.take(ring.number, thread, ring.consumed, count);
@@ -277,7 +278,7 @@ void TraceReader::pass_on(const Ring& ring, const Complete& complete) {
     footprints_ = {};
 }
 
-// What was touched is told at the end of a whole buffer.
+// Footprints are reported at the end of a whole buffer only.
 void TraceReader::pass_on_parts(Source source, std::uint64_t time,
                                 std::span<const trace_record_t> records,
                                 std::span<const trace_marker_t> markers) {
@@ -300,7 +301,7 @@ void TraceReader::pass_on_parts(Source source, std::uint64_t time,
     }
 }
 
-// The values of one execution are not divided.
+// All values of one execution stay in the same part.
 std::size_t TraceReader::part_length(std::span<const trace_record_t> records) const {
     constexpr std::size_t kMost = 8192;
     if (records.size() <= kMost) return records.size();
@@ -315,8 +316,8 @@ void TraceReader::check_sites(std::span<const trace_record_t> records) const {
     if (records.empty()) return;
     std::uint32_t highest = 0;
     for (std::size_t i = 0; i < records.size(); ++i) {
-        // The records are in the cache of the driver's processor: it takes many lines on their
-        // way at once to keep up. bzip2 gains 3 %.
+        // The records are in the cache of the driver's processor. To keep up, the prefetches must
+        // bring many cache lines at once. They make bzip2 3 % faster.
         constexpr std::size_t kAhead = 8192 / sizeof(trace_record_t);
         if (i % (64 / sizeof(trace_record_t)) == 0)
             __builtin_prefetch(records.data() + i + kAhead, 0, 2);
@@ -331,10 +332,10 @@ void TraceReader::refresh() {
     refresh_events();
 }
 
-// The driver publishes instructions, then sites, then blocks. Read in the order blocks, sites,
-// instructions, each table is complete with regard to those read before it. Instructions whose
-// block is not there yet are left for the next time, and so are their sites: no record that has
-// arrived can refer to them.
+// The driver publishes instructions, then sites, then blocks. This function reads blocks, then
+// sites, then instructions, so each table is complete with regard to those read before.
+// Instructions of a block that is not published yet stay for the next time, and their sites also:
+// no record that has arrived can refer to them.
 void TraceReader::refresh_tables() {
     const trace::Control& control = segment_.control();
     const std::uint32_t blocks = control.block_count.load(std::memory_order_acquire);
@@ -450,7 +451,7 @@ void TraceReader::take_event(const trace::EventHeader& header, const std::byte* 
 std::string TraceReader::impossible_counts(std::chrono::duration<double> time) {
     constexpr double kLargest = 9e18;
     std::string why;
-    // Not before all have been looked at.
+    // The limits apply only after all slots have been checked.
     for (std::uint32_t slot = 0; slot < slots() && why.empty(); ++slot)
         why = impossible_counters(slot, time.count());
     most_executions_ =
@@ -465,7 +466,7 @@ std::string TraceReader::impossible_counts(std::chrono::duration<double> time) {
         why, time.count());
 }
 
-// Threads that use a slot do so one after the other.
+// The threads of a slot run one after another, so the limits apply to the whole slot.
 std::string TraceReader::impossible_counters(std::uint32_t slot, double seconds) const {
     const double most_blocks = kMostBlocksPerSecond * seconds;
     const double most_instrs = kMostInstrsPerSecond * seconds;
@@ -500,7 +501,7 @@ std::string TraceReader::impossible_partials() const {
     return "";
 }
 
-// Those of one block stand together: trace::counters().
+// The counters of a block are adjacent: trace::counters().
 std::vector<std::uint64_t> TraceReader::counters() const {
     std::vector<std::uint64_t> sums(code_.blocks.size() * counters_per_block());
     for (std::uint32_t slot = 0; slot < slots(); ++slot)
@@ -534,7 +535,7 @@ std::vector<std::uint64_t> TraceReader::sums_by_block(std::vector<std::uint64_t>
     return sums;
 }
 
-// Each has a higher number than those before it, and a slot is of later threads only.
+// The last thread of a slot has a higher number than all threads before it.
 std::uint32_t TraceReader::threads() const {
     std::uint32_t highest = 0;
     for (std::uint32_t slot = 0; slot < slots(); ++slot)
@@ -587,7 +588,7 @@ std::vector<std::uint64_t> TraceReader::instruction_counts() const {
     return counts;
 }
 
-// Without those that a program can only have made up.
+// Leaves out impossible executions, which the program must have written.
 std::vector<trace::PartialEvent> TraceReader::left_early() const {
     std::vector<trace::PartialEvent> all;
     for (const std::byte* event : partials_) {
