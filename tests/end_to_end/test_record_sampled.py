@@ -101,7 +101,7 @@ class Sampled(RecordingCase):
         trace = self.record(program, "--sample=5k/50k", "--warm-up=5k")
         errors = self.assay("replay", "--plugin=cache", "--D1=32768,8,64", "--I1=32768,8,64",
                             "-o", out, trace)
-        told = [line for line in errors.splitlines() if "to warm up, of" in line]
+        told = [line for line in errors.splitlines() if "to warm up before each burst" in line]
         self.assertEqual(len(told), 1, errors)
         self.assertIn("--warm-up=20480", told[0])
         estimate = dict(zip(read_events(out).events, read_events(out).summary))

@@ -235,7 +235,7 @@ class Incomplete(Case):
         self.assertTrue(any("1 of 2 simulation points" in line for line in events.remarks))
         self.record(PHASED, self.points((100, 1)))
         errors = self.assay("replay", "--plugin=cache", "-o", "/dev/null", self.trace, status=125)
-        self.assertIn("no simulation point", errors)
+        self.assertIn("no complete simulation point", errors)
 
     def test_a_program_that_is_killed(self):
         """What it did until then; also where assay is killed with it."""

@@ -65,7 +65,7 @@ int Channel::release() {
 bool Channel::send(const Message& message, int descriptor, const std::function<bool()>& go_on) {
     constexpr std::chrono::milliseconds kPatience{100};
     if (message.body().size() > kMostBytes)
-        throw Error(fmt::format("it has {} bytes to send at once, and {} are possible",
+        throw Error(fmt::format("its message has {} bytes, but the limit is {}",
                                 message.body().size(), kMostBytes));
     const Header header{message.kind(), static_cast<std::uint32_t>(message.body().size())};
     std::string all(reinterpret_cast<const char*>(&header), sizeof header);

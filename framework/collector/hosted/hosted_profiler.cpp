@@ -122,7 +122,7 @@ void HostedProfiler::set_options(std::span<const std::pair<std::string, std::str
     if (owner_ != getpid()) {
         start_process();
         if (!lost() && text_of(facts_) != first_facts_)
-            lose("it declares other things in a second process than in the first");
+            lose("its declarations differ between two processes");
     }
     Message message(MessageKind::kOptions);
     message.add(settings_.command).add(samples_ ? 1 : 0).add(settings.size());

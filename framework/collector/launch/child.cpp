@@ -194,7 +194,7 @@ Ending Child::wait() {
     forward_pid = 0;
     signals_->restore();
     if (!found || !wait_for_end(0)) {
-        log::problem("how the program ended is not known: a profiler has waited for it");
+        log::problem("it is unknown how the program ended: a profiler has waited for its process");
         ending_ = Ending{kExitFailure, 0};
     } else {
         ending_ =

@@ -93,7 +93,7 @@ std::string check_elf(const std::string& path, const File& file) {
         cannot_run(path, "neither an ELF file nor a script that begins with #!");
     if (got > EI_CLASS && header.e_ident[EI_CLASS] == ELFCLASS32)
         cannot_run(path, "a 32-bit program; assay runs 64-bit ones");
-    if (got < sizeof header) cannot_run(path, "its ELF header is cut off");
+    if (got < sizeof header) cannot_run(path, "its ELF header is truncated");
     if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
         cannot_run(path, "not a little-endian 64-bit ELF file");
     if (header.e_machine != EM_X86_64)
@@ -119,7 +119,7 @@ std::string check_elf(const std::string& path, const File& file) {
         if (segment.p_type != PT_LOAD) continue;
         loads = true;
         if (segment.p_offset > file.size() || segment.p_filesz > file.size() - segment.p_offset)
-            cannot_run(path, "the file is cut off: a segment ends behind its end");
+            cannot_run(path, "the file is truncated: a segment ends after the end of the file");
     }
     if (!loads) cannot_run(path, "an ELF file without a loadable segment");
     return dynamic_linker.value_or("");

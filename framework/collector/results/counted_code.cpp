@@ -226,9 +226,9 @@ void CountedCode::tell_missing_files(const std::string& object) const {
     const std::string others =
         missing.size() == 1 ? "" : fmt::format(" and {} others", missing.size() - 1);
     log::remark(
-        fmt::format("{}: debug information is missing, since {}{} cannot be read; functions that "
-                    "were inlined there count for their callers. Packages (.dwp) and "
-                    "-gsplit-dwarf=single cannot be read",
+        fmt::format("{}: debug information is missing, because {}{} cannot be read: functions that "
+                    "were inlined there count for their callers. assay does not read packages "
+                    "(.dwp) and -gsplit-dwarf=single",
                     object, *missing.begin(), others));
 }
 

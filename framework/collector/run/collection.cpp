@@ -399,9 +399,8 @@ void Collection::write() {
         profile_.write(feed_, incomplete_, replaced());
         if (!feed_.knows_contexts())
             log::remark(
-                "not all calling contexts are known, since there was no room for them or the "
-                "program "
-                "has written over them: what was executed there is in none");
+                "some calling contexts are missing, because there was no room for them or the "
+                "program has overwritten them: counts from there have no context");
     } catch (const Error& e) {
         log::problem(e.what());
         outcome_.lost = true;
@@ -454,9 +453,10 @@ void Collection::find_outcome(const std::optional<Ending>& ending) {
 
 void Collection::finish_profilers() {
     if (feed_.contexts().overflowed())
-        log::remark(fmt::format(
-            "the program has more than {} calling contexts: later ones count as their callers",
-            ContextTree::kMostContexts));
+        log::remark(
+            fmt::format("the program has more than {} calling contexts: counts of later ones go to "
+                        "their callers",
+                        ContextTree::kMostContexts));
     for (HostedProfiler* profiler : hosted_)
         if (profiler) profiler->begin_finish(session_.time());
     feed_.end();
@@ -478,10 +478,10 @@ void Collection::finish_profilers() {
 void Collection::check_bursts() {
     const Sampling& sampling = feed_.sampling();
     if (missing_warm_up_ != 0 && image_.of_first_process && image_.number == 1)
-        log::remark(fmt::format(
-            "bursts of the trace have {} instructions to warm up, of {} that are asked for: "
-            "record it with --warm-up={}",
-            spec_.regions.sample_warm_up, missing_warm_up_, missing_warm_up_));
+        log::remark(
+            fmt::format("the trace has {} instructions to warm up before each burst, but the "
+                        "profilers ask for {}: record it with --warm-up={}",
+                        spec_.regions.sample_warm_up, missing_warm_up_, missing_warm_up_));
     if (feed_.executions().empty() || sampling.factor() != 1 || sampling.executed() == 0) return;
     const std::string why = no_burst(sampling.executed());
     incomplete(why);

@@ -118,8 +118,9 @@ void set_sampling(trace::Regions& regions, const Setting& setting) {
     if (burst == 0 || period == 0)
         bad_value(setting, "two numbers of instructions, for example 1/100 or 100k/10M");
     if (burst >= period)
-        throw Error(fmt::format("{}: bursts of {} are not a part of {} instructions",
-                                describe(setting), burst, period));
+        throw Error(
+            fmt::format("{}: a burst of {} instructions must be shorter than its period of {}",
+                        describe(setting), burst, period));
     if (burst < kShortestBurst && period < kShortestBurst * kShortestBurst) {
         period = (period * kUsualBurst + burst / 2) / burst;
         burst = kUsualBurst;

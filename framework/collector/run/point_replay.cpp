@@ -75,10 +75,10 @@ void PointReplay::check_settings() const {
          {std::pair{settings_.threads, "--threads"}, std::pair{settings_.types, "--types"},
           std::pair{settings_.contexts, "--contexts"}})
         if (given)
-            throw Error(fmt::format(
-                "{} has simulation points, which do not tell what {} needs: record the program "
-                "without --simpoints",
-                trace_.file().path(), name));
+            throw Error(
+                fmt::format("{} has only simulation points, but {} needs the whole run: record the "
+                            "program without --simpoints",
+                            trace_.file().path(), name));
 }
 
 void PointReplay::choose() {
@@ -93,8 +93,8 @@ void PointReplay::choose() {
     }
     if (chosen.empty())
         throw Error(
-            fmt::format("{} has no simulation point as a whole: the first of {} ends at "
-                        "instruction {}, and {} were executed",
+            fmt::format("{} has no complete simulation point: the first of {} ends at instruction "
+                        "{}, but only {} were executed",
                         trace_.file().path(), trace_.points().size(), trace_.points().front().end,
                         instructions_));
     if (!settings_.weights) return;
@@ -110,8 +110,8 @@ void PointReplay::check_options(const Session& session) const {
             const ProfilerOption* const option = session.profilers[i]->option(name);
             if (option && option->type == VP_OPTION_OUTPUT_FILE && points_.size() > 1)
                 throw Error(
-                    fmt::format("--{}={}: {} has {} simulation points, and {} would write of one "
-                                "of them: leave it out",
+                    fmt::format("--{}={}: {} has {} simulation points, but {} would write a file "
+                                "about only one of them: leave the option out",
                                 name, value, trace_.file().path(), points_.size(),
                                 session.profilers[i]->name()));
         }
@@ -173,10 +173,9 @@ void PointReplay::replay(const Point& point) {
 // Called for the last point. Writes the sum of all points.
 void PointReplay::finish(Collection& collection) {
     if (problem_.empty() && points_.size() < trace_.points().size() && settings_.weights)
-        collection.incomplete(
-            fmt::format("{} of {} simulation points were recorded as a whole, and stand for the "
-                        "others",
-                        points_.size(), trace_.points().size()));
+        collection.incomplete(fmt::format(
+            "only {} of {} simulation points are complete; they also stand for the others",
+            points_.size(), trace_.points().size()));
     if (!problem_.empty()) {
         log::problem(problem_);
         collection.incomplete(problem_);

@@ -64,10 +64,10 @@ void set_bursts(CoreSettings& settings, const replay::ImageTrace& trace) {
     for (const auto& [given, name] :
          {std::pair{settings.threads, "--threads"}, std::pair{settings.contexts, "--contexts"}})
         if (given)
-            throw Error(fmt::format(
-                "{} has bursts only, which do not tell what {} needs: record the program without "
-                "--sample",
-                trace.file().path(), name));
+            throw Error(
+                fmt::format("{} has only bursts, but {} needs the whole run: record the program "
+                            "without --sample",
+                            trace.file().path(), name));
 }
 
 // The messages in files say how threads took turns.
@@ -117,8 +117,9 @@ replay::ImageTrace Replay::image_trace(std::size_t place) const {
         return std::tuple(image.sample_burst, image.sample_period, image.sample_warm_up);
     };
     if (bursts(trace.image()) != bursts(first_.image()))
-        throw Error(fmt::format("{} is damaged: process {} has other bursts than the first one, {}",
-                                file_.path(), trace.pid(), first_.pid()));
+        throw Error(fmt::format(
+            "{} is damaged: the bursts of process {} differ from those of the first process, {}",
+            file_.path(), trace.pid(), first_.pid()));
     return trace;
 }
 

@@ -95,7 +95,7 @@ trace::Command Segment::command() const {
                              static_cast<std::size_t>(std::min(bytes, trace::kEventLogBytes))});
     if (!command || control().magic != trace::kMagic ||
         control().layout_version != trace::kLayoutVersion)
-        throw Error("a driver has made a trace segment that this assay does not know");
+        throw Error("the trace segment of the driver has a version that this assay does not know");
     return *command;
 }
 
