@@ -98,7 +98,7 @@ struct Child::Signals {
     std::vector<Saved> saved;
 
     // Also handles signals that are ignored, such as SIGINT in a background job of a script. The
-    // program inherits the ignoring, but may have set a handler since.
+    // program inherits this setting, but may have set a handler since.
     void set(int signal, struct sigaction action) {
         Saved before{signal, {}};
         sigaction(signal, nullptr, &before.action);

@@ -159,7 +159,7 @@ class ProfileWriter::File {
     std::optional<GroupLines> type_lines_;  // with --types
     std::vector<events::Group> groups_;
     std::span<const CountedCode::Part> parts_;
-    // Reused by all write_ functions.
+    // Buffers for the line or the instruction that is being written.
     std::vector<std::uint64_t> sums_;
     std::vector<std::uint32_t> rows_;
 };

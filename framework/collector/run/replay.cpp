@@ -70,7 +70,7 @@ void set_bursts(CoreSettings& settings, const replay::ImageTrace& trace) {
                             trace.file().path(), name));
 }
 
-// The messages in files say how threads took turns.
+// Takes the slice and the bursts from the recording. The results mention how threads took turns.
 Replay::Replay(std::span<const ReplayPoint> points, const std::string& file)
     : file_(file), first_(file_, first_image(file_)) {
     for (const ReplayPoint& point : points) {

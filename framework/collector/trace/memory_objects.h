@@ -1,12 +1,12 @@
 // The memory of the program over time: variables, blocks of the heap, stacks and mapped files. The
 // source is the allocation log (framework/trace/allocation_log.h).
 //
-// An entry of the log is applied at a record of its own thread that marks its place. If there is
-// only one thread, its references see each block exactly from the allocation to the end. For other
-// threads, the exact order is not known. A thread has seen at least the entries up to its last
-// system call or own entry, and at most those up to the end of its buffer. Its references belong to
-// blocks that existed in between. If an address belonged to two blocks in that time, the reference
-// counts for the first.
+// An entry of the log is applied at a record of its own thread that marks its place. A thread's
+// references therefore see its own blocks exactly from the allocation to the end. For entries of
+// other threads, the exact order is not known. A thread has seen at least the entries up to its
+// last system call or own entry, and at most those up to the end of its buffer. Its references
+// belong to blocks that existed in between. If an address belonged to two blocks in that time, the
+// reference counts for the first.
 #pragma once
 
 #include "framework/collector/trace/data_objects.h"

@@ -115,8 +115,8 @@ class TimedBlocks {
 
     // Blocks must be added in the order of `died`. `depth` is the number of blocks that contain it.
     void add(std::uint64_t start, const Block& block, unsigned depth = 0);
-    // Returns the innermost block that contains the address at this time: it is born before, and
-    // not dead before.
+    // Returns the innermost block that contains the address at this time. The block is born before
+    // the time, and does not die before it.
     std::optional<Found> at(std::uint64_t address, std::uint64_t time) const;
     // Returns the block that dies first among those that contain the address and die at `from` or
     // later.
