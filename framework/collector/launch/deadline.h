@@ -2,9 +2,8 @@
 // not ended some seconds later. The next step gives up calls of profilers that do not return. The
 // last step ends assay at once.
 //
-//    timeout          + grace           + 2 grace              + 3 grace
-//    SIGTERM          SIGKILL           calls are looked at    a call that still runs is given up
-// ...
+//   timeout          + grace           + 2 grace              + 3 grace
+//   SIGTERM          SIGKILL           calls are looked at    give up the same call ...
 #pragma once
 
 #include "framework/collector/profilers/crash_guard.h"

@@ -1,13 +1,13 @@
 // One process image, from its trace segment to its events file. The way of a record:
 //
-//      collect()                       while the program runs:
-//          TraceReader::consume()      takes a full buffer of the segment, and checks it
-//          Feed::process()             finds contexts and objects, and calls the profilers
-//          ImageProfile::take()        adds up the samples that a profiler returns
-//      finish()                        when it has ended:
-//          TraceReader::consume_rest() takes the last, partial buffers
-//          Feed::finish()              lets profilers return their remaining samples
-//          ImageProfile::write()       divides counts among groups, finds sources, writes the file
+//     collect()                       while the program runs:
+//         TraceReader::consume()      takes a full buffer of the segment, and checks it
+//         Feed::process()             finds contexts and objects, and calls the profilers
+//         ImageProfile::take()        adds up the samples that a profiler returns
+//     finish()                        when it has ended:
+//         TraceReader::consume_rest() takes the last, partial buffers
+//         Feed::finish()              lets profilers return their remaining samples
+//         ImageProfile::write()       divides counts among groups, finds sources, writes the file
 #pragma once
 
 #include "framework/collector/hosted/hosted_profiler.h"
@@ -135,7 +135,7 @@ class Collection {
     Feed feed_;
     std::optional<ImageRecorder> recorder_;
     std::uint64_t missing_warm_up_ = 0;  // wanted warm-up if the trace has a shorter one, or 0
-    std::size_t opened_ = 0;             // number of mappings
+    std::size_t opened_ = 0;             // mappings whose debug information is open
     bool damaged_ = false;               // true if the trace or its counts are damaged
     std::string incomplete_;             // why the profile is incomplete, or ""
     Outcome outcome_;

@@ -91,7 +91,7 @@ class TraceReader {
     // The reason why the driver refused to continue, or "".
     const std::string& refusal() const { return refusal_; }
 
-    // The program that the process is about to run without its driver, or "".
+    // A message about the program that the process is about to run without its driver, or "".
     const std::string& leaves_for() const { return leaves_for_; }
 
     // Called after the driver's end, if block counts were captured. Returns a text about counts
