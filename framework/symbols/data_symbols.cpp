@@ -14,8 +14,8 @@
 namespace assay::symbols {
 namespace {
 
-// Of several names of one variable: the larger one, then the name with the fewest underscores in
-// front, then the shortest, then the first in the alphabet.
+// Orders symbols by address. Several names of one variable are ordered by descending size, then by
+// the number of leading underscores, by length, and by the alphabet.
 auto rank(const DataSymbol& symbol) {
     const std::size_t underscores =
         std::min(symbol.name.find_first_not_of('_'), symbol.name.size());
@@ -23,7 +23,7 @@ auto rank(const DataSymbol& symbol) {
                       std::string_view(symbol.name));
 }
 
-// Of symbols by address, that contains the address.
+// `symbols` are sorted by address.
 const DataSymbol* containing(const std::vector<DataSymbol>& symbols, Address address) {
     const auto behind = std::upper_bound(
         symbols.begin(), symbols.end(), address,
@@ -33,8 +33,8 @@ const DataSymbol* containing(const std::vector<DataSymbol>& symbols, Address add
     return address - last.start < last.size ? &last : nullptr;
 }
 
-// Leaves out what begins in another one. One without a size reaches to the next, or to the end of
-// its section.
+// Removes symbols that begin within another one. A symbol without a size extends to the next
+// symbol, or to the end of its section.
 void separate(std::vector<DataSymbol>& symbols, const std::vector<DataSymbol>& sections) {
     std::sort(symbols.begin(), symbols.end(),
               [](const DataSymbol& a, const DataSymbol& b) { return rank(a) < rank(b); });
@@ -66,14 +66,14 @@ std::pair<bool, Address> place(const StaticVariable& variable) {
 }
 
 // Compilers number variables of the same name: `name.0`, `name.lto_priv.1`. Names of C++ and Rust
-// have scopes of their own.
+// already contain their scopes.
 bool is_named(const DataSymbol& symbol, const StaticVariable& variable) {
     const std::string_view name = symbol.name;
     return name.starts_with(variable.name) &&
            (name.size() == variable.name.size() || name[variable.name.size()] == '.');
 }
 
-// From those that are at its place.
+// `variables` are those at the place of the symbol.
 void describe(DataSymbol& symbol, std::span<const StaticVariable> variables) {
     const auto named =
         std::find_if(variables.begin(), variables.end(),
@@ -104,7 +104,7 @@ void DataSymbols::read(const ElfFile* debug_file) {
         const Section* separate = debug_file ? debug_file->section(table) : nullptr;
         if (separate != nullptr) add_symbols(*debug_file, *separate, names);
     }
-    // Its reader is slow; where there is a table, it has them all.
+    // Debug information is slow to read, and .symtab already has all variables.
     if (!file_->section(".symtab") && !(debug_file && debug_file->section(".symtab")))
         add_debug_information(static_variables({}));
     separate(variables_, sections_);
@@ -146,7 +146,7 @@ void DataSymbols::add_symbols(const ElfFile& file, const Section& table, Names& 
 void DataSymbols::add_sections() {
     for (const Section& section : file_->sections()) {
         const bool loaded = section.header.sh_flags & SHF_ALLOC && section.header.sh_size != 0;
-        // .tbss has addresses that others have, too.
+        // The addresses of .tbss overlap those of other sections.
         if (!loaded || (section.header.sh_flags & SHF_TLS && section.header.sh_type == SHT_NOBITS))
             continue;
         sections_.push_back(
@@ -166,7 +166,7 @@ std::vector<StaticVariable> DataSymbols::static_variables(const std::string& cac
 void DataSymbols::add_debug_information(const std::vector<StaticVariable>& variables) {
     for (const StaticVariable& variable : variables) {
         if (variable.size == 0) continue;
-        // What the linker has dropped is at 0.
+        // Variables that the linker has dropped are at 0.
         if (!variable.is_thread_local && containing(sections_, variable.address) == nullptr)
             continue;
         (variable.is_thread_local ? thread_locals_ : variables_)

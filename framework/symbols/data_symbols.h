@@ -1,6 +1,6 @@
-// The variables of an ELF file, by their addresses: from its symbol tables, or those of a separate
-// debug file. What no symbol covers is known by its section, as `.rodata` or `.got`. Of files that
-// have debug information and no symbol tables, the former tells the variables.
+// The variables of an ELF file, by their addresses. They come from the symbol tables of the file or
+// of a separate debug file. If there are no symbol tables, they come from the debug information. An
+// address that no symbol covers is known by its section, such as `.rodata` or `.got`.
 #pragma once
 
 #include "framework/symbols/elf_file.h"
@@ -21,39 +21,38 @@ struct DataSymbol {
     Address start = 0, size = 0;  // at link time
     std::string name;             // demangled
     bool is_section = false;
-    std::string type = {};  // of a variable, once read_debug_information() has found it
+    std::string type = {};  // of a variable; set by read_debug_information()
 };
 
 class DataSymbols {
   public:
-    // Null if there is no ELF file under that path. Debug files are looked for as Symbolizer does.
+    // Returns null if the path has no ELF file. Searches for debug files like Symbolizer.
     static std::unique_ptr<DataSymbols> open(const std::string& path,
                                              const std::string& debug_root = kDebugRoot);
 
-    // What contains the address, and the range around it for which that is so. A variable in
-    // another one, as a symbol for a part of an array, is not told apart.
+    // The variable or section that contains an address, and the whole range with this answer. A
+    // symbol within another one, such as that for a part of an array, is not found.
     struct Found {
         const DataSymbol* symbol;
         Address start, end;
     };
     std::optional<Found> find(Address address) const;
-    // The thread-local variable that has that byte of the file's thread-local block; null if none
-    // has.
+    // The variable at this offset in the thread-local block of the file, or null.
     const DataSymbol* find_thread_local(std::uint64_t offset) const;
-    // PT_TLS; zeros if there is none.
+    // The segment PT_TLS; zeros if the file has no such segment.
     struct ThreadLocalBlock {
         Address address = 0;
         std::uint64_t bytes = 0, alignment = 0;
     };
     ThreadLocalBlock thread_local_block() const;
 
-    // Gives variables their types, and static variables of C functions the name that debuggers
-    // show: "function::name" instead of "name.0". Those of different blocks of a function have the
-    // same. Reads all debug information, a tenth of a second for libc's: for the end, when
-    // variables are shown. Symbols stay where they are.
+    // Sets the types of variables. Renames static variables of C functions from "name.0" to
+    // "function::name", as debuggers show them; variables of different blocks of a function can
+    // then share a name. Reads all debug information (0.1 s for that of libc), so call it only when
+    // variables are shown. Pointers to symbols stay valid.
     void read_debug_information(const std::string& cache_folder = {});
 
-    // Of the loaded segment that has that byte of the file; 0 if none has.
+    // The link-time address of a byte of the file; 0 if no segment loads the byte.
     Address address_of_offset(std::uint64_t file_offset) const;
 
   private:
@@ -68,7 +67,7 @@ class DataSymbols {
 
     std::unique_ptr<ElfFile> file_;
     std::string debug_root_;
-    // Both by address, and none in another.
+    // Both sorted by address; their ranges are disjoint.
     std::vector<DataSymbol> variables_, sections_;
     std::vector<DataSymbol> thread_locals_;  // by offset
 };

@@ -51,7 +51,8 @@ namespace {
 
 using Kind = DataType::Kind;
 
-// How deep types are followed: a damaged file may refer in circles.
+// The depth to which types are followed: types in a damaged file may refer to one another in
+// circles.
 constexpr int kDeepest = 64;
 constexpr std::size_t kMostMembers = 1 << 16;
 
@@ -61,7 +62,7 @@ std::string name_of(const Dwarf_Die& of) {
     return name != nullptr ? name : "";
 }
 
-// The type itself, where this only declares one that has a unit of its own.
+// Follows a declaration to a type that is defined in its own unit.
 Dwarf_Die defined(Dwarf_Die type) {
     Dwarf_Attribute signature;
     Dwarf_Die definition;
@@ -70,7 +71,8 @@ Dwarf_Die defined(Dwarf_Die type) {
     return elsewhere ? definition : type;
 }
 
-// Without typedefs, const and the like. `alias` becomes the name of the last typedef.
+// The type without typedefs, const and other qualifiers. Sets `alias` to the name of the last
+// typedef.
 std::optional<Dwarf_Die> peeled(Dwarf_Die type, std::string& alias) {
     for (int depth = 0; depth < kDeepest; ++depth) {
         switch (dwarf_tag(&type)) {
@@ -113,7 +115,7 @@ Kind kind_of(Dwarf_Die& type) {
     }
 }
 
-// How many elements all dimensions of an array have; 0 if one has no bound.
+// The elements of all dimensions of an array together; 0 if a dimension has no bound.
 std::uint64_t element_count(const Dwarf_Die& array) {
     std::uint64_t count = 1;
     for (const std::uint64_t length : element_counts(array))
@@ -121,7 +123,8 @@ std::uint64_t element_count(const Dwarf_Die& array) {
     return count;
 }
 
-// Where a member's bits are; DWARF has one way up to version 3, another from 4 on.
+// Sets the bits of a member. DWARF describes them with DW_AT_bit_offset up to version 3, and with
+// DW_AT_data_bit_offset from version 4 on.
 void place_bits(const Dwarf_Die& die, DataMember& member) {
     const std::optional<std::uint64_t> bits = number(die, DW_AT_bit_size);
     if (!bits || *bits == 0 || *bits > 128) return;
@@ -162,9 +165,9 @@ bool is_in_open_part(const DataType& type, std::int64_t offset) {
            offset >= static_cast<std::int64_t>(type.members.back().offset);
 }
 
-// The likeliest of the members there: one that holds data, and all bytes of the access. Of a
-// union's, the one as large as the access; of a struct's the last, which can lie in what a base
-// class has left free at its end.
+// The likeliest member at an offset. Prefers members that hold data, then members that contain the
+// whole access. In a union, prefers a member of the size of the access. In a struct, prefers the
+// last member, because it can lie in the unused end of a base class.
 const DataMember* member_at(const DataType& type, std::uint64_t offset, std::uint64_t size) {
     const auto rank = [&](const DataMember& member) {
         const bool contains = size <= member.size - (offset - member.offset);
@@ -180,7 +183,7 @@ const DataMember* member_at(const DataType& type, std::uint64_t offset, std::uin
     return is_open(last) && offset >= last.offset ? &last : nullptr;
 }
 
-// Which bit-fields lie in the bytes of an access, `found` among them.
+// The step to `found`. If it is a bit-field, also to other bit-fields in the bytes of the access.
 DataPlace::Step step_to(const DataType& type, DataTypeId in, const DataMember* found,
                         std::uint64_t offset, std::uint64_t size) {
     const auto index = static_cast<std::uint32_t>(found - type.members.data());
@@ -233,7 +236,7 @@ DataTypeId DataTypes::of(Dwarf_Die type, int depth) {
     return id;
 }
 
-// A type is known before what it consists of is read: that can refer to it.
+// Registers the type before it reads the members, because these can refer to the type.
 DataTypeId DataTypes::add(Dwarf_Die type, const std::string& alias, int depth) {
     const auto id = static_cast<DataTypeId>(types_.size());
     known_[type.addr] = id;
@@ -291,7 +294,7 @@ std::optional<DataMember> DataTypes::read_member(Dwarf_Die die, bool in_union, i
     if (dwarf_hasattr(&die, DW_AT_declaration) || dwarf_hasattr(&die, DW_AT_external))
         return std::nullopt;
     const std::optional<std::uint64_t> offset = number(die, DW_AT_data_member_location);
-    // That of a virtual base is computed when the program runs.
+    // A virtual base has no constant offset.
     if (!offset && !in_union && !dwarf_hasattr(&die, DW_AT_data_bit_offset)) return std::nullopt;
     const std::optional<Dwarf_Die> type = referred_type(die);
     if (!type) return std::nullopt;
@@ -327,7 +330,7 @@ DataTypeId DataTypes::pointed_to(DataTypeId type, std::int64_t offset) {
 
 void DataTypes::add_targets(DataTypeId type, std::int64_t offset, int depth,
                             std::set<DataTypeId>& to) {
-    constexpr std::size_t kMostTargets = 2;  // that is, more than one
+    constexpr std::size_t kMostTargets = 2;
     const DataType& in = *types_[type];
     if (depth == kDeepest || to.size() == kMostTargets) return;
     if (in.kind == Kind::kArray) return add_targets(in.element, offset, depth + 1, to);
@@ -392,7 +395,7 @@ std::optional<std::uint64_t> DataTypes::offset_in(const DataPlace& place,
 }
 
 std::uint64_t DataTypes::alignment(DataTypeId type) {
-    constexpr std::uint64_t kMost = 16;  // of what is no struct
+    constexpr std::uint64_t kMost = 16;  // for types without members
     const auto [known, is_new] = alignments_.try_emplace(type, 1);
     std::uint64_t& most = known->second;
     if (!is_new) return most;

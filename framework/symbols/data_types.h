@@ -1,6 +1,5 @@
-// What DWARF says of types of data: where the members of a struct lie, and which of them is at an
-// offset. Files may be damaged: whatever they say, all of it ends, and members that come out lie
-// within their type.
+// Types of data, as DWARF describes them: the layout of structs, and the member at an offset. Files
+// may be damaged. Reading always ends, and all members lie within their type.
 #pragma once
 
 #include <elfutils/libdw.h>
@@ -15,29 +14,29 @@
 
 namespace assay::symbols {
 
-// The value of an attribute, or of the same attribute of the entry that this one completes.
+// The value of an attribute of an entry, or of the entry that it completes.
 std::optional<std::uint64_t> number(const Dwarf_Die& of, unsigned name);
-// What its DW_AT_type refers to.
+// The type that DW_AT_type refers to.
 std::optional<Dwarf_Die> referred_type(const Dwarf_Die& of);
-// Of each dimension of an array; 0 where it is not known.
+// The number of elements in each dimension of an array; 0 if it is not known.
 std::vector<std::uint64_t> element_counts(Dwarf_Die array);
 
 // A type's number in its DataTypes; 0: void, or not known.
 using DataTypeId = std::uint32_t;
 
 struct DataMember {
-    std::string name;  // a base class has its type's; empty for an unnamed struct or union
+    std::string name;  // that of the type for a base class; empty for an unnamed struct or union
     std::uint64_t offset = 0;
     std::uint64_t size = 0;       // 0: not known, or an array without a bound
     std::uint32_t first_bit = 0;  // of a bit-field, from the lowest bit at `offset` on
-    std::uint32_t bits = 0;       // 0: no bit-field
+    std::uint32_t bits = 0;       // 0: not a bit-field
     std::uint64_t alignment = 0;  // by alignas; 0: that of its type
     bool base_class = false;
-    bool is_empty = false;  // a struct that holds nothing; it can share its byte with a member
+    bool is_empty = false;  // a struct without members; it can share its byte with another member
     DataTypeId type = 0;
 };
 
-// Typedefs, const and the like are looked through.
+// A type without typedefs, const and other qualifiers.
 struct DataType {
     enum class Kind : std::uint8_t {
         kVoid,  // or not known
@@ -47,14 +46,14 @@ struct DataType {
         kPointer,  // or a reference
         kArray,
         kFunction,
-        kOther,  // a number, an enumeration, or a struct of which only the name is known
+        kOther,  // a number, an enumeration, or a struct that is only declared
     };
     Kind kind = Kind::kVoid;
-    std::string name;                 // its own, or that of a typedef; with namespaces
+    std::string name;                 // its own with namespaces, or that of a typedef
     std::uint64_t size = 0;           // 0 if not known
-    std::uint64_t alignment = 0;      // by alignas; 0: that of what it consists of
+    std::uint64_t alignment = 0;      // by alignas; 0: that of its parts
     DataTypeId element = 0;           // of an array
-    std::vector<DataMember> members;  // by offset; those that are virtual or static left out
+    std::vector<DataMember> members;  // by offset; without virtual bases and static members
     std::string file;                 // where a struct is declared, "" if not known
     std::uint32_t line = 0;
 
@@ -63,17 +62,17 @@ struct DataType {
     }
 };
 
-// Where a part of an object is: its outermost type, which is no array, and the members that lead to
-// it, from the outside. Elements of arrays are not told apart.
+// The place of a part in an object: the outermost type that is not an array, and the members that
+// lead to the part, outermost first. All elements of an array have the same place.
 struct DataPlace {
     DataTypeId type = 0;
     struct Step {
         DataTypeId in = 0;        // the struct
         std::uint32_t first = 0;  // the member's index in it
-        std::uint32_t last = 0;   // another one only where bit-fields share the bytes
+        std::uint32_t last = 0;   // differs from `first` only if bit-fields share the bytes
     };
     std::vector<Step> members;
-    DataTypeId part = 0;  // the type of what was reached, which is no array
+    DataTypeId part = 0;  // its type, which is never an array
 };
 
 // The types of one object, as far as they have been asked for.
@@ -81,33 +80,32 @@ class DataTypes {
   public:
     DataTypes();
 
-    // Of a DW_TAG_..._type.
+    // `type` is a DW_TAG_..._type.
     DataTypeId of(const Dwarf_Die& type);
-    // Of what has a DW_AT_type, also that of a declaration or of an abstract origin.
+    // `typed` has a DW_AT_type itself, or its declaration or abstract origin has one.
     DataTypeId type_of(const Dwarf_Die& typed);
     const DataType& operator[](DataTypeId type) const { return *types_[type]; }
-    // What a pointer points to, or a function returns.
+    // The type that a pointer points to, or that a function returns.
     DataTypeId target(DataTypeId type);
 
-    // The namespaces and classes that a type is in, which its entry does not know: with a "::" at
-    // the end.
+    // Tells the namespaces and classes around a type, because its entry does not know them. `scope`
+    // ends with "::".
     void set_scope(const Dwarf_Die& type, const std::string& scope);
 
-    // Whether what is at an offset from the beginning of an object of the type is part of the
-    // object, as far as it has members; else it can be that of another element of an array.
+    // False if an offset from the start of an object lies outside of the object, for example in
+    // another element of an array. Always true for types without members.
     bool is_within(DataTypeId type, std::int64_t offset) const;
-    // What the pointer there points to; 0 if there is none, or several in a union.
+    // The target type of the pointer at an offset; 0 if no pointer is there, or a union has
+    // several.
     DataTypeId pointed_to(DataTypeId type, std::int64_t offset);
-    // What `size` bytes at an offset from the beginning of an object of the type are, or of one of
-    // several objects that follow one another. None if that is not known.
+    // The place of `size` bytes at an offset from the start of an object. An offset beyond the
+    // object is taken as one in an array of such objects. Empty if the place is not known.
     std::optional<DataPlace> place(DataTypeId type, std::int64_t offset, std::uint64_t size);
-    // How far that is from the beginning of the outermost type; none if the way there leads into an
-    // array.
+    // The offset within the outermost type; empty if the way to the place leads into an array.
     std::optional<std::uint64_t> offset_in(const DataPlace& place, std::int64_t offset) const;
-    // What addresses of the type's objects are multiples of: System V ABI for x86-64,
-    // section 3.1.2.
+    // In bytes, as in the System V ABI for x86-64, section 3.1.2.
     std::uint64_t alignment(DataTypeId type);
-    // As its users would write it: "Node *", "long".
+    // As in source code: "Node *", "long".
     std::string full_name(DataTypeId type);
 
   private:

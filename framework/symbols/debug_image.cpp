@@ -94,12 +94,12 @@ std::unique_ptr<ElfFile> find_alternate_file(const ElfFile& file, const std::str
 
 namespace {
 
-// Variables and call frames are not asked for: .debug_loclists alone is a sixth of libc's.
+// Sections for variables and call frames are left out: .debug_loclists alone is a sixth of libc's.
 constexpr std::string_view kNeeded[] = {
     ".debug_abbrev", ".debug_aranges",  ".debug_info", ".debug_line",        ".debug_line_str",
     ".debug_ranges", ".debug_rnglists", ".debug_str",  ".debug_str_offsets", ".debug_types"};
 
-// ELFCOMPRESS_ZSTD, which older <elf.h> lack.
+// ELFCOMPRESS_ZSTD, which older versions of <elf.h> do not define.
 constexpr Elf64_Word kZstd = 2;
 
 // One section of the file, and its place in the image.
@@ -127,17 +127,17 @@ std::optional<Part> read_part(const Section& section) {
     if (header == nullptr || (header->ch_type != ELFCOMPRESS_ZLIB && header->ch_type != kZstd))
         return std::nullopt;
     content = content.subspan(sizeof *header);
-    // Whatever a damaged header claims, DEFLATE makes at most 258 bytes out of two bits; zstd could
-    // make more, but not of what debug sections hold.
+    // A limit for damaged headers. DEFLATE makes at most 258 bytes out of two bits. zstd could make
+    // more, but not from debug sections.
     constexpr std::size_t kMostExpansion = 258 * 4;
     if (header->ch_size / kMostExpansion > content.size()) return std::nullopt;
     return Part{section.name, content, header->ch_type, header->ch_size};
 }
 
-// Empty if the file is none for an image.
+// Empty if libdw must read the file itself.
 std::vector<Part> read_parts(const ElfFile& file) {
-    // Units whose functions stand in .dwo files keep their addresses here. libdw finds such files
-    // by the path of the descriptor that it reads from, and an image has none.
+    // Units whose functions are in .dwo files keep their addresses in this section. libdw finds
+    // .dwo files by the path of its descriptor, and an image has no descriptor.
     if (file.section(".debug_addr") != nullptr) return {};
     std::vector<Part> parts;
     bool any_compressed = false;
@@ -161,7 +161,7 @@ bool write_part(const Part& part, char* image) {
     if (part.compression == kZstd)
         return ZSTD_decompress(image + part.offset, part.size, part.content.data(),
                                part.content.size()) == part.size;
-    // libdeflate checks the checksum, too.
+    // libdeflate also verifies the checksum.
     const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)>
         decompressor(libdeflate_alloc_decompressor(), &libdeflate_free_decompressor);
     return decompressor != nullptr &&
@@ -170,7 +170,8 @@ bool write_part(const Part& part, char* image) {
                                       nullptr) == LIBDEFLATE_SUCCESS;
 }
 
-// The largest one, .debug_info, takes longer than all others together.
+// The largest section, .debug_info, takes longer than all others together, so it gets its own
+// thread.
 bool write_parts(std::span<const Part> parts, char* image) {
     constexpr std::size_t kWorthAThread = std::size_t{1} << 20;
     const auto largest = std::max_element(
@@ -185,23 +186,23 @@ bool write_parts(std::span<const Part> parts, char* image) {
     return written.get() && others_written;
 }
 
-// The headers of the image: the file's, then those of the sections; and the names of these, which
-// are the last section.
+// The headers of the image: the ELF header, the section headers, and the names of the sections,
+// which are the last section.
 class Headers {
   public:
-    // Gives the parts their places.
+    // Sets the offsets of the parts.
     Headers(const Elf64_Ehdr& original, std::span<Part> parts);
 
     std::size_t image_size() const { return sections_.back().sh_offset + names_.size(); }
     void write(char* image) const;
-    // Whether they were written there.
+    // True if the image begins with these headers.
     bool begin(const char* image) const;
 
   private:
     void add(std::string_view name, Elf64_Word type, std::size_t offset, std::size_t size);
 
     Elf64_Ehdr file_;
-    std::vector<Elf64_Shdr> sections_{{}};  // number 0 is none
+    std::vector<Elf64_Shdr> sections_{{}};  // index 0 is reserved
     std::string names_{'\0'};
 };
 
@@ -242,8 +243,8 @@ bool Headers::begin(const char* image) const {
            std::memcmp(image + sections_.back().sh_offset, names_.data(), names_.size()) == 0;
 }
 
-// In large pages where the system has some: taking libc's 10 MB page by page would cost a tenth of
-// the time. Null if there is not so much memory.
+// Asks for large pages: faults for each small page of libc's 10 MB would take a tenth of the time.
+// Null if memory is short.
 ImageCache::Image allocate(std::size_t size) {
     void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return nullptr;
@@ -258,7 +259,7 @@ ImageCache::Image decompress(std::span<const Part> parts, const Headers& headers
     return write_parts(parts, image.get()) ? std::move(image) : nullptr;
 }
 
-// The sections that an image has, and their order, are part of the name.
+// The ".1" stands for the sections of an image and their order. Change it with these.
 std::string name_in_cache(const ElfFile& file) {
     const std::string version = file.version();
     return version.empty() ? version : version + ".1";

@@ -1,7 +1,6 @@
-// The debug sections of a file in which these are compressed, decompressed as a small ELF file in
-// memory. libdw could do so itself, but takes four times as long: it uses zlib, one section after
-// the other, and does not leave out those that are never read here. zstd it knows from elfutils
-// 0.189 on.
+// Decompresses the debug sections of a file into a small ELF file in memory. libdw can decompress
+// them itself, but takes four times as long: it uses zlib, decompresses one section after the
+// other, and includes sections that assay never reads. It supports zstd only since elfutils 0.189.
 #pragma once
 
 #include "framework/symbols/elf_file.h"
@@ -13,25 +12,25 @@
 
 namespace assay::symbols {
 
-// Finds the file that holds an object's debug information, where that is not the object itself.
+// Finds the file that holds the debug information of an object, if that is not the object itself.
 
 bool has_dwarf(const ElfFile& file);
 
-// The separate debug file of `object`, or null: by build id below DEBUG_ROOT/.build-id, else by
-// the name in .gnu_debuglink beside the object, in .debug/ beside it, or below
-// DEBUG_ROOT/<folder of the object>. That is where gdb looks, too. A file that belongs to
-// another build is not taken: build ids must agree, or without them the checksum.
+// The separate debug file of `object`, or null: by build id below DEBUG_ROOT/.build-id, else by the
+// name in .gnu_debuglink in the folder of the object, in .debug/ there, or below DEBUG_ROOT/<folder
+// of the object>. gdb searches the same places. A file of another build is rejected: the build ids
+// must agree, or the checksums if there is no build id.
 std::unique_ptr<ElfFile> find_debug_file(const ElfFile& object, const std::string& debug_root);
 
-// The file named by .gnu_debugaltlink of `file` (written by dwz, with what several debug files
-// share), or null.
+// The file that .gnu_debugaltlink of `file` names, or null. dwz writes such files; they hold
+// entries that several debug files share.
 std::unique_ptr<ElfFile> find_alternate_file(const ElfFile& file, const std::string& debug_root);
 
 class DebugImage {
   public:
-    // Null if nothing is compressed, or if libdw has to deal with it: other compression than
-    // zlib's and zstd's, damaged sections, functions in .dwo files. Large images are taken from
-    // `cache`, and kept there.
+    // Null if no section is compressed, or if libdw must read the file itself: if sections are
+    // damaged or compressed by other means than zlib and zstd, or if functions are in .dwo files.
+    // Large images are taken from `cache`, and kept there.
     static std::unique_ptr<DebugImage> make(const ElfFile& file,
                                             const ImageCache& cache = ImageCache(""));
     ~DebugImage();

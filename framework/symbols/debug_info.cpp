@@ -15,8 +15,7 @@ DebugInfo::DwarfHandle DebugInfo::open_dwarf(const ElfFile& file, const ImageCac
     image = DebugImage::make(file, cache);
     Elf* elf = image != nullptr ? image->elf() : file.elf();
     DwarfHandle dwarf(dwarf_begin_elf(elf, DWARF_C_READ, nullptr));
-    // libdw sorts them when they are asked for first, and keeps them: that is done here, where it
-    // can be done early.
+    // libdw sorts the ranges at the first request and keeps them. This call does it in advance.
     Dwarf_Aranges* aranges = nullptr;
     if (dwarf != nullptr) dwarf_getaranges(dwarf.get(), &aranges, nullptr);
     return dwarf;
@@ -72,7 +71,7 @@ void DebugInfoPool::open(const std::string& object_path) {
     try {
         give_back(object_path, std::make_unique<DebugInfo>(object_path, debug_root_, cache_));
     } catch (const std::exception&) {
-        // Whoever takes the object will learn why.
+        // take() opens the object again and throws the same error.
     }
 }
 

@@ -1,5 +1,5 @@
-// The opened debug information of an object: its separate debug file, if it has one, and DWARF;
-// and what was opened early, until someone needs it.
+// The opened debug information of an object: its DWARF, and its separate debug file if it has one.
+// Also a pool of debug information that was opened in advance.
 #pragma once
 
 #include "framework/symbols/debug_image.h"
@@ -17,19 +17,19 @@ namespace assay::symbols {
 
 class DebugInfo {
   public:
-    // Opening decompresses all debug sections, which can take longer than anything else here. It
-    // opens all files anew, so it may run on any thread.
-    // Where variables lie is left out, unless `with_locations`: that takes longer to decompress.
+    // Decompresses all debug sections, which is often the slowest step of resolving. May run on any
+    // thread, because it opens its own files. Locations of variables take longer to decompress and
+    // are read only if `with_locations` is set.
     DebugInfo(const std::string& object_path, const std::string& debug_root,
               const ImageCache& cache, bool with_locations = false);
 
-    // Null if it cannot be read.
+    // Null if the file cannot be read.
     const ElfFile* object_file() const { return object_.get(); }
-    // Null if the object holds its debug information itself, or has none.
+    // Null if the object has no separate debug file.
     const ElfFile* separate_file() const { return separate_.get(); }
-    // Null if there is none.
+    // Null without DWARF.
     Dwarf* dwarf() const { return dwarf_.get(); }
-    // What it takes in memory, beside files that are mapped.
+    // The memory that it takes, without mapped files.
     std::size_t decompressed_bytes() const;
 
   private:
@@ -49,23 +49,22 @@ class DebugInfo {
     DwarfHandle alternate_dwarf_, dwarf_;
 };
 
-// Opened debug information that waits for the one who needs it. Any thread may call it, but for one
-// object only one at a time.
+// Debug information that was opened before it is needed. Any thread may call it, but two threads
+// must not use the same object at a time.
 class DebugInfoPool {
   public:
     DebugInfoPool(std::string debug_root, ImageCache cache)
         : debug_root_(std::move(debug_root)), cache_(std::move(cache)) {}
 
-    // Whether the object was opened or taken before.
+    // True if the object was opened or taken before.
     bool knows(const std::string& object_path);
-    // Opens an object before it is taken, unless that was done before, or is not worth it: most
-    // programs load libraries of which they execute little, and all that waits is in memory.
+    // Opens an object in advance. Does nothing if the object was opened or taken before, or if the
+    // pool already holds much memory: most programs execute little of many libraries.
     void open(const std::string& object_path);
-    // Opens the object if that was not done before. Throws what DebugInfo throws.
+    // Removes the object from the pool, or opens it. Throws the exceptions of DebugInfo.
     std::unique_ptr<DebugInfo> take(const std::string& object_path);
-    // As if the object had never been opened.
     void forget(const std::string& object_path);
-    // Keeps what was taken for the next who takes it, if it is worth it.
+    // Keeps `info` for the next take(), unless the pool already holds much memory.
     void give_back(const std::string& object_path, std::unique_ptr<DebugInfo> info);
 
   private:
@@ -73,9 +72,9 @@ class DebugInfoPool {
     const ImageCache cache_;
 
     std::mutex mutex_;
-    std::set<std::string> known_;  // were opened, or taken
+    std::set<std::string> known_;  // opened or taken
     std::map<std::string, std::unique_ptr<DebugInfo>> opened_;
-    std::size_t bytes_ = 0;  // that were decompressed for them
+    std::size_t bytes_ = 0;  // decompressed for opened_
 };
 
 }  // namespace assay::symbols

@@ -10,7 +10,7 @@ namespace assay::symbols {
 
 namespace {
 
-// Where the addresses of one compilation unit come from.
+// Resolves the addresses of one compilation unit.
 class Unit {
   public:
     Unit(Dwarf_Die unit, std::span<const Address> addresses, Address code_start, FrameStore& frames)
@@ -19,7 +19,7 @@ class Unit {
           functions_(split_unit(unit), addresses, code_start),
           frames_(frames) {}
 
-    // `symbol` is the name that the symbol table has, or empty.
+    // `symbol` is the name in the symbol table, or empty.
     Location locate(Address address, const FunctionName& symbol);
 
   private:
@@ -36,7 +36,7 @@ class Unit {
     std::unordered_map<std::uint32_t, FunctionName> function_names_;
     std::vector<Frame> chain_;
 
-    // What the last location was made from: neighbours mostly share theirs.
+    // The last location and its origin, because neighbouring addresses mostly share a location.
     std::size_t last_row_ = 0;
     std::uint32_t last_function_ = 0;
     FunctionName last_symbol_;
@@ -44,8 +44,8 @@ class Unit {
 };
 
 // The last row before `row` that has a line and belongs to the same call of `function`, or
-// LineTable::kNone. Compilers mark instructions that stem from no line, or from several, with
-// line 0; we count them where the function last was.
+// LineTable::kNone. Compilers give line 0 to instructions that belong to no line or to several.
+// assay counts these at the preceding line of the function.
 std::size_t Unit::row_with_line(std::size_t row, std::uint32_t function) const {
     constexpr std::size_t kMostRows = 1000;
     for (std::size_t i = 0; i < kMostRows && i < row; ++i) {

@@ -14,11 +14,10 @@
 
 namespace assay::symbols {
 
-// Overwrites those of `locations` (one for each of the sorted `addresses`) of which DWARF knows
-// more. `functions` are the names that the symbol table has, empty where it has none; they go
-// before the names that DWARF gives to functions that are not inlined. Code below `code_start`
-// does not exist: the linker dropped it, but not what DWARF says of it. Returns the names of the
-// .dwo files that the functions of some addresses stand in and that cannot be read.
+// Improves `locations`, one for each of the sorted `addresses`, with DWARF. `functions` are the
+// names in the symbol table, or empty; for functions that are not inlined they replace the names in
+// DWARF. Addresses in DWARF below `code_start` are ignored: the linker dropped this code. Returns
+// the names of needed .dwo files that cannot be read.
 std::set<std::string> resolve_with_dwarf(Dwarf* dwarf, Address code_start,
                                          std::span<const Address> addresses,
                                          std::span<const FunctionName> functions,

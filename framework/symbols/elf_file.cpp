@@ -13,7 +13,7 @@ namespace assay::symbols {
 
 namespace {
 
-// Of the contents, in nanoseconds.
+// In nanoseconds.
 std::int64_t change_time(const struct stat& status) {
     return status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
 }
@@ -53,7 +53,7 @@ ElfFile::~ElfFile() {
 }
 
 bool ElfFile::open_file(const std::string& path) {
-    // Not blocking: a path may name a FIFO or a device by now.
+    // O_NONBLOCK: the path may lead to a FIFO or a device by now.
     descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor_ < 0 || fstat(descriptor_, &status_) != 0) return false;
     elf_ = elf_begin(descriptor_, ELF_C_READ_MMAP, nullptr);
@@ -65,8 +65,7 @@ void ElfFile::close_descriptor() {
         close(std::exchange(descriptor_, -1));
 }
 
-// The image ends with its section header table (so the kernel's linker lays it out), which is
-// the only sign of its size.
+// The section header table gives the size of the image, because the kernel's linker puts it last.
 bool ElfFile::open_vdso() {
     auto* image = reinterpret_cast<const char*>(getauxval(AT_SYSINFO_EHDR));
     if (image == nullptr) return false;
@@ -166,10 +165,10 @@ Address ElfFile::code_start() const {
     return lowest == UINT64_MAX ? 0 : lowest;
 }
 
-// Mappings start at page boundaries, so a segment's mapping begins up to a page before the
-// segment itself, and lld lays out segments so that they share pages of the file: the page that
-// ends the read-only segment also starts the code's mapping. Code goes first, as the mappings
-// that are asked for are those of code.
+// Mappings start at page boundaries, so the mapping of a segment begins up to a page before the
+// segment. With lld, segments share pages of the file: the page that ends the read-only segment
+// also starts the mapping of the code. Executable segments go first, because callers ask for
+// mappings of code.
 Address ElfFile::address_of_offset(std::uint64_t file_offset) const {
     constexpr std::uint64_t kPage = 4096;
     std::vector<Elf64_Phdr> loadable = segments_;

@@ -17,8 +17,8 @@
 
 namespace assay::symbols {
 
-// The path under which traces name the vDSO. The kernel gives every process the same one, so our
-// own copy answers for the profiled program's.
+// The path of the vDSO in traces. The kernel gives every process the same vDSO, so assay reads its
+// own.
 inline constexpr std::string_view kVdsoPath = "[vdso]";
 
 struct Section {
@@ -31,15 +31,15 @@ std::string to_hexadecimal(std::string_view bytes);  // in lower case
 
 class ElfFile {
   public:
-    // Null if there is no readable 64-bit x86-64 ELF image under that path.
+    // Null if the path has no readable 64-bit x86-64 ELF image.
     static std::unique_ptr<ElfFile> open(const std::string& path);
     ~ElfFile();
     ElfFile(const ElfFile&) = delete;
     ElfFile& operator=(const ElfFile&) = delete;
 
-    // Gives the descriptor back, of which a process has fewer than a program may have libraries;
-    // what the file holds stays mapped. Not before libdw has begun to read the file: it looks up
-    // there what folder .dwo files are in.
+    // Closes the descriptor, because a program may have more libraries than a process may have
+    // descriptors. The contents stay mapped. Call it only after libdw has begun to read the file:
+    // libdw finds the folder of .dwo files by the descriptor.
     void close_descriptor();
 
     Elf* elf() const { return elf_; }
@@ -47,22 +47,22 @@ class ElfFile {
     const std::vector<Section>& sections() const { return sections_; }
     const Section* section(std::string_view name) const;
     const Section* section_at(Address address) const;
-    // Contents as they stand in the file; null if there are none or the file is cut short.
+    // The contents as they are in the file; null if the section is empty or the file is truncated.
     const Elf_Data* data(const Section& section) const;
-    // Whether symbol-table section index `index` names a section that holds code.
+    // `index` is a section number, as in symbol tables.
     bool holds_code(std::size_t index) const;
 
     // Lower-case hexadecimal, or empty.
     const std::string& build_id() const { return build_id_; }
-    // Changes with the file's contents. Empty if it has no build id, from which it is made: the
-    // debug file of a build can still be another one after it was processed once more.
+    // Identifies the contents of the file: its build id, size and time, because tools can rewrite a
+    // debug file and keep its build id. Empty without a build id.
     std::string version() const;
-    // Whether there is another file under the path by now, or the file was written to.
+    // True if the path now leads to another file, or if the file was modified.
     bool is_replaced() const;
-    // Whether it was written to and has another size: what is mapped is not what it was, and to
-    // read where a file has ended is SIGBUS.
+    // True if the file was modified and has another size. The mapped contents are then wrong, and
+    // reading beyond the new end raises SIGBUS.
     bool is_overwritten() const;
-    // Start of the lowest segment that can be executed; 0 if there is none.
+    // Start of the lowest executable segment, or 0.
     Address code_start() const;
     // See Symbolizer::address_of_offset.
     Address address_of_offset(std::uint64_t file_offset) const;
@@ -78,11 +78,11 @@ class ElfFile {
 
     std::string path_;
     int descriptor_ = -1;
-    struct stat status_ {};  // when it was opened; all zeros for the vDSO
+    struct stat status_ {};  // at the time of open(); zeros for the vDSO
     std::vector<char> vdso_;
     Elf* elf_ = nullptr;
     std::vector<Section> sections_;
-    std::vector<Elf64_Phdr> segments_;  // that are loaded
+    std::vector<Elf64_Phdr> segments_;  // PT_LOAD only
     std::string build_id_;
 };
 

@@ -72,12 +72,11 @@ void append(const char* text, std::size_t size, void* to) {
     name.append(text, size);
 }
 
-// Where the mangled name ends, and what has been appended to it begins. The older mangling can have
-// dots inside.
+// The length of the mangled name without suffixes. The older mangling can contain dots.
 std::size_t end_of(std::string_view symbol) {
     if (symbol.starts_with("_R")) return std::min(symbol.find('.'), symbol.size());
     constexpr std::string_view kHash = "17h";
-    constexpr std::size_t kHashBytes = kHash.size() + 16 + 1;  // its digits, and the E
+    constexpr std::size_t kHashBytes = kHash.size() + 16 + 1;  // with 16 digits and an E
     const std::size_t hash = symbol.rfind(kHash);
     if (hash == std::string_view::npos || symbol.size() - hash < kHashBytes) return symbol.size();
     return hash + kHashBytes;
@@ -93,9 +92,9 @@ std::optional<std::string> readable_rust(const std::string& symbol) {
     return name;
 }
 
-// Whether libiberty counts a binder's lifetimes, one by one, up to more than a few thousand: "G"
-// and a number of base 62, which no compiler makes so large. Within an identifier a "g" will do as
-// well; where there is a binder, it is an error.
+// True if libiberty would count more than a few thousand lifetimes of a binder, one by one. A
+// binder is "G" and a number in base 62, and no compiler writes such large numbers. The test
+// replaces "G" by "g": this is harmless in an identifier, but an error at a binder.
 bool has_long_binder(const std::string& symbol) {
     constexpr std::size_t kDigits = 3;
     std::string other = symbol;
@@ -124,12 +123,12 @@ std::optional<std::string> rust_name(const std::string& symbol) {
 namespace {
 
 constexpr std::size_t kLongestSymbol = 1 << 12, kLongestDName = 1 << 14;
-// Characters that libiberty reads, with those that it reads again. One of 27 symbols of D's
-// standard library has more.
+// The number of characters that libiberty may read, with repetitions. One in 27 symbols of D's
+// standard library exceeds it.
 constexpr std::uint64_t kMostWork = 1 << 20;
 
-// How far back the reference after a Q leads: a number of base 26 whose last digit is in lower
-// case. 0 if there is none.
+// The distance of a back reference, after its Q: a number in base 26 whose last digit is in lower
+// case. 0 if `text` has no such number.
 std::size_t distance_at(std::string_view text) {
     std::size_t distance = 0;
     for (const char c : text.substr(0, 4)) {
@@ -140,16 +139,16 @@ std::size_t distance_at(std::string_view text) {
     return 0;
 }
 
-// What a reference to the identifier at `text` repeats: "3Vec".
+// The length of the identifier at `text`, such as "3Vec".
 std::uint64_t identifier_length(std::string_view text) {
     std::uint64_t length = 0;
     std::from_chars(text.data(), text.data() + text.size(), length);
     return std::min<std::uint64_t>(length, kLongestSymbol);
 }
 
-// A bound of how many characters of `symbol` libiberty reads. A reference reads again no more than
-// what is between its target and itself. Where an identifier is followed by what can be the
-// parameters of a function, libiberty tries that, and then perhaps something else.
+// An upper bound of the characters of `symbol` that libiberty reads. A back reference repeats at
+// most the text from its target to itself. If parameters of a function may follow an identifier,
+// libiberty tries to read them, and can then start again.
 std::uint64_t work_bound(std::string_view symbol) {
     std::vector<std::uint64_t> until{0};  // each character
     std::uint64_t tries = 1;
@@ -188,11 +187,11 @@ namespace {
 using CText = std::unique_ptr<char, decltype(&std::free)>;
 
 std::optional<std::string> cplusplus_name(const std::string& symbol) {
-    // Without this check __cxa_demangle would take a C function "f" for the type "float".
+    // __cxa_demangle would read the name of a C function "f" as the type "float".
     if (!symbol.starts_with("_Z")) return std::nullopt;
     int status = 0;
     CText name(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);
-    // libstdc++ before GCC 13 does not know names of modules, libiberty does.
+    // libstdc++ before GCC 13 cannot read names of modules, but libiberty can.
     if (status != 0 && symbol.find('W') != std::string::npos)
         name.reset(cplus_demangle_v3(symbol.c_str(), DMGL_PARAMS | DMGL_ANSI | DMGL_TYPES));
     return name != nullptr ? std::optional(std::string(name.get())) : std::nullopt;
@@ -201,7 +200,7 @@ std::optional<std::string> cplusplus_name(const std::string& symbol) {
 }  // namespace
 
 std::string demangled(const std::string& symbol) {
-    // First Rust: its older names are names of C++, too.
+    // Rust goes first, because its older names are also valid names of C++.
     for (const auto demangle : {rust_name, cplusplus_name, d_name})
         if (const auto name = demangle(symbol)) return *name;
     return symbol;

@@ -1,6 +1,5 @@
-// Keeps the strings and the frames that locations point to for as long as the symbolizer lives.
-//
-// Also what symbols are called that are of C++, Rust or D.
+// Keeps the strings and the frames of locations as long as the symbolizer lives. Also demangles
+// names of C++, Rust and D.
 #pragma once
 
 #include "framework/symbols/symbolizer.h"
@@ -17,7 +16,7 @@ namespace assay::symbols {
 
 inline constexpr std::string_view kUnknown = "???";
 
-// As in a Frame. Of one Names, equal ones are the same texts.
+// `linkage` is as in a Frame. Equal names that come from the same Names share their memory.
 struct FunctionName {
     std::string_view readable, linkage;
     bool is(const FunctionName& other) const {
@@ -25,15 +24,13 @@ struct FunctionName {
     }
 };
 
-// Strings, and the readable forms of function names, each of which is demangled once.
+// Keeps strings and readable names of functions. Demangles each symbol once.
 class Names {
   public:
     // The kept copy of `text`.
     std::string_view keep(std::string_view text);
-    // Of a symbol's name.
     FunctionName function(std::string_view symbol_name);
-    // The readable form of a symbol's name: without its version ("@@GLIBC_2.14"), and demangled
-    // where it is a name of C++, Rust or D.
+    // The readable form of a symbol's name, demangled and without its version ("@@GLIBC_2.14").
     std::string_view readable(std::string_view symbol_name) {
         return function(symbol_name).readable;
     }
@@ -46,9 +43,9 @@ class Names {
 class FrameStore {
   public:
     Location unknown() const { return {std::span(&unknown_, 1)}; }
-    // A function of which no more is known; unknown() if its name is empty.
+    // A function with a name only; unknown() if the name is empty.
     Location without_source(const FunctionName& function);
-    // Copies the frames; their strings must be kept by names() already.
+    // Copies the frames. names() must already keep their strings.
     Location keep(std::span<const Frame> frames);
     Names& names() { return names_; }
 
@@ -58,26 +55,18 @@ class FrameStore {
     std::pmr::monotonic_buffer_resource memory_;
 };
 
-// Names that people read: those of C++, Rust and D, from symbols.
-
-// Readable names of Rust functions: both manglings that rustc uses.
-
-// The path of a Rust symbol without the hashes that rustc puts into it, `core::fmt::write`; none if
-// `symbol` is not one. Both manglings are known: v0 (Rust RFC 2603), and the older one, which looks
-// like C++ and ends in a hash. What compilers append to a copy stays, as [clone .cold], but for
-// LLVM's .llvm. and number, which is of one build.
+// The path of a Rust symbol without hashes, `core::fmt::write`, or empty if `symbol` is not from
+// Rust. Knows both manglings: v0 (Rust RFC 2603), and the older one, which looks like C++ and ends
+// in a hash. A suffix for copies stays as [clone .cold]. LLVM's suffix ".llvm.NUMBER" is removed,
+// because the number differs between builds.
 std::optional<std::string> rust_name(const std::string& symbol);
 
-// Readable names of functions of D.
-
-// "names.Vec.dot(const(names.Vec)) const" for a symbol of D; none if `symbol` is not one, or could
-// take long: what a short symbol stands for can be as long as one likes. What compilers append to
-// a copy stays, as [clone .cold].
+// "names.Vec.dot(const(names.Vec)) const" for a symbol of D. Empty if `symbol` is not from D, or
+// could take too long: a short symbol can stand for a very long name. A suffix for copies stays as
+// [clone .cold].
 std::optional<std::string> d_name(const std::string& symbol);
 
-// Names of functions as people write them.
-
-// The name that a symbol of C++, Rust or D stands for; the symbol itself if it is of none of them.
+// The readable name of a symbol of C++, Rust or D; other symbols are returned unchanged.
 std::string demangled(const std::string& symbol);
 
 }  // namespace assay::symbols

@@ -15,21 +15,21 @@ namespace assay::symbols {
 namespace {
 
 constexpr int kMostDepth = 256;
-// Of a function.
+// Per function.
 constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 20;
-// What is kept of functions, and of answers, before all of it is forgotten.
+// Limit for entries of functions, and for answers. Beyond it, all are dropped.
 constexpr std::size_t kMostKept = std::size_t{1} << 19;
-// A frame that is larger does not exist.
+// Larger offsets are errors in the file.
 constexpr std::int64_t kLargestFrame = std::int64_t{1} << 40;
 
-constexpr unsigned kRbpNumber = 6, kRspNumber = 7;  // DWARF's, of x86-64
+constexpr unsigned kRbpNumber = 6, kRspNumber = 7;  // of DWARF for x86-64
 
 std::int64_t sum(std::int64_t a, std::uint64_t b) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + b);
 }
 
-// Entries, and ranges of addresses, that the unit of `die` may have. Broken ones could be linked so
-// that they are met again and again.
+// Limit for the entries and ranges that are read from the unit of `die`. Links in broken files can
+// form circles.
 std::uint64_t most_steps(Dwarf_Die die) {
     return 2 * unit_bytes(die);
 }
@@ -48,7 +48,7 @@ std::unique_ptr<FrameVariables> FrameVariables::open(const std::string& path,
     return std::unique_ptr<FrameVariables>(new FrameVariables(std::move(debug)));
 }
 
-// The frame information of the object itself is there even if its debug information lies apart.
+// Reads .eh_frame of the object, which it has even if its debug information is in another file.
 FrameVariables::FrameVariables(std::unique_ptr<DebugInfo> debug)
     : debug_(std::move(debug)),
       code_start_(debug_->object_file()->code_start()),
@@ -159,7 +159,7 @@ FrameVariables::Ranges FrameVariables::ranges_of(Dwarf_Die die, std::uint64_t& l
     return ranges;
 }
 
-// --- What is in a function.
+// --- Variables of a function.
 
 FrameVariables::Function FrameVariables::read(Dwarf_Die die) {
     Function function;
@@ -177,7 +177,7 @@ FrameVariables::Function FrameVariables::read(Dwarf_Die die) {
             const std::vector<Place> found = places({operations, count});
             if (found.size() == 1) function.bases.push_back({low, high, found[0]});
             if (count != 1) continue;
-            // What the register holds.
+            // The frame base is the value of the register.
             if (operations->atom == DW_OP_reg0 + kRbpNumber)
                 function.bases.push_back({low, high, {Base::kRbp}});
             if (operations->atom == DW_OP_reg0 + kRspNumber)
@@ -251,7 +251,7 @@ void FrameVariables::read_variable(Reading& reading, Dwarf_Die variable, const R
     }
 }
 
-// Those in memory, as far as they need nothing but a register or the CFA.
+// The places in memory that are an offset from a register, the frame base or the CFA.
 std::vector<FrameVariables::Place> FrameVariables::places(std::span<const Dwarf_Op> operations) {
     std::vector<Place> found;
     std::uint64_t first = 0;
@@ -281,7 +281,7 @@ std::vector<FrameVariables::Place> FrameVariables::places(std::span<const Dwarf_
             default:
                 break;
         }
-        if (operation.atom != DW_OP_piece) ++i;  // without a location: that part is nowhere
+        if (operation.atom != DW_OP_piece) ++i;  // a piece without a location was optimized away
         for (; i < operations.size() && operations[i].atom == DW_OP_plus_uconst; ++i) {
             if (place) place->offset = sum(place->offset, operations[i].number);
         }
@@ -303,7 +303,7 @@ std::vector<FrameVariables::Place> FrameVariables::places(std::span<const Dwarf_
     return found;
 }
 
-// --- Where it is.
+// --- Places of variables.
 
 std::vector<FrameVariable> FrameVariables::resolve(const Function& function, Address pc) const {
     std::vector<FrameVariable> variables;
@@ -339,7 +339,7 @@ std::optional<std::int64_t> FrameVariables::from_cfa(const Function& function, c
     return std::nullopt;
 }
 
-// What the register holds, if that is what the CFA is computed from at `pc`.
+// The value of the register, if the CFA at `pc` is computed from it.
 std::optional<std::int64_t> FrameVariables::register_from_cfa(Base base, Address pc) const {
     for (Dwarf_CFI* cfi : {cfi_.get(), dwarf_getcfi(debug_->dwarf())}) {
         Dwarf_Frame* frame = nullptr;

@@ -1,10 +1,10 @@
-// The local variables and parameters that lie in the stack frames of a file's functions, as its
-// DWARF tells: where they are from the canonical frame address (CFA), which is what rsp was before
-// the call that began the function.
+// Finds local variables and parameters in the stack frames of functions with DWARF. Places are
+// offsets from the canonical frame address (CFA), which is the value of rsp before the call of the
+// function.
 //
-// A location in a register, or one that must be computed from what registers and memory hold, as
-// that of an array of variable length, is not told. Nothing is thrown for broken debug information.
-// Not thread-safe.
+// Leaves out variables in registers, and variables whose place must be computed from registers or
+// memory, such as arrays of variable length. Broken debug information throws nothing. Not
+// thread-safe.
 #pragma once
 
 #include "framework/symbols/debug_info.h"
@@ -29,42 +29,42 @@ namespace assay::symbols {
 struct FrameVariable {
     std::int64_t start = 0, end = 0;  // from the CFA
     std::string_view name;            // valid as long as the FrameVariables
-    std::string_view function;        // whose variable it is; perhaps one that was inlined
+    std::string_view function;        // the variable's own, possibly inlined
 };
 
 class FrameVariables {
   public:
-    // Null if there is no debug information. Debug files are looked for as Symbolizer does.
+    // Null without debug information. Searches for debug files like Symbolizer.
     static std::unique_ptr<FrameVariables> open(const std::string& path,
                                                 const std::string& debug_root = kDebugRoot,
                                                 const std::string& cache_folder = {});
 
-    // What is in memory when the instruction at `pc`, a link-time address, is executed; that of
-    // inner blocks and inlined calls behind that of outer ones. A variable of which parts lie apart
-    // is there several times. Valid until the next call.
+    // The variables in memory at the instruction `pc`, a link-time address. Variables of inner
+    // blocks and inlined calls follow those of outer ones. A variable that lies in several pieces
+    // has several entries. Valid until the next call.
     std::span<const FrameVariable> at(Address pc);
-    // Which of them has that byte; the innermost if several have.
+    // The innermost variable that contains this byte.
     std::optional<FrameVariable> find(Address pc, std::int64_t offset_from_cfa);
 
   private:
-    // What an offset counts from.
+    // The origin of an offset.
     enum class Base : std::uint8_t { kCfa, kFrameBase, kRbp, kRsp };
     struct Place {
         Base base = Base::kCfa;
         std::int64_t offset = 0;
-        std::uint64_t first = 0, size = 0;  // the part of the variable that is there; 0: the rest
+        std::uint64_t first = 0, size = 0;  // the part of the variable at this place; 0: the rest
     };
-    // While [low, high) is executed.
+    // Holds for instructions in [low, high).
     struct Entry {
         Address low, high;
-        Place place;  // of which the size is known
+        Place place;  // with a known size
         std::string_view name, function;
     };
     struct FrameBase {
         Address low, high;
         Place place;
     };
-    // With all that is inlined into it.
+    // With the variables of inlined calls.
     struct Function {
         std::vector<FrameBase> bases;
         std::vector<Entry> entries;
@@ -73,14 +73,14 @@ class FrameVariables {
         Dwarf_Die die;
         IntervalMap map;  // to the index of a function
         std::vector<Dwarf_Die> functions;
-        bool everywhere = false;  // also those within types and functions
+        bool everywhere = false;  // `functions` also has those within types and functions
     };
     using Ranges = std::vector<std::pair<Address, Address>>;
-    // How a function is read.
+    // The state of reading a function.
     struct Reading {
         Function& function;
         Children children;
-        std::uint64_t left;  // what damaged information may still add
+        std::uint64_t left;  // entries that may still be read, in case the file is damaged
     };
     struct EndCfi {
         void operator()(Dwarf_CFI* cfi) const { dwarf_cfi_end(cfi); }
@@ -113,7 +113,7 @@ class FrameVariables {
     std::unordered_map<const void*, Function> functions_;  // by address of their entry
     std::size_t entries_ = 0;                              // of all functions
     std::unordered_map<Address, std::vector<FrameVariable>> answers_;
-    std::size_t answered_ = 0;  // variables of all of them
+    std::size_t answered_ = 0;  // variables in answers_
 };
 
 }  // namespace assay::symbols

@@ -36,7 +36,7 @@ void Children::read(Dwarf_Die parent, std::vector<Dwarf_Die>& children) {
     for (; status == 0 && left > 0; --left) {
         // A broken DW_AT_sibling might point backwards.
         if (!children.empty() && die.addr <= children.back().addr) return;
-        dwarf_tag(&die);  // Finds the abbreviation, for the next call and for the readers of `die`.
+        dwarf_tag(&die);  // libdw stores the abbreviation in `die` for later calls
         children.push_back(die);
         status = dwarf_siblingof(&die, &die);
     }
@@ -46,7 +46,7 @@ namespace {
 
 constexpr int kMaxReferences = 16;
 
-// What declares the function: where its abstract instance and its specification lead to.
+// Follows abstract origins and specifications to the declaration of the function.
 Dwarf_Die declaration_of(Dwarf_Die die) {
     for (int i = 0; i < kMaxReferences; ++i) {
         Dwarf_Attribute attribute;
@@ -61,9 +61,9 @@ Dwarf_Die declaration_of(Dwarf_Die die) {
     return die;
 }
 
-// The entries that enclose `die`, outermost first. Entries have no link to their parent, but
-// stand in the order of a walk through the tree, so each level's last entry that does not start
-// behind `die` encloses it.
+// The entries that enclose `die`, outermost first. Entries have no link to their parent, but are
+// stored in the order of a walk through the tree. At each level, the last entry that starts before
+// `die` therefore encloses it.
 std::vector<Dwarf_Die> enclosing(Dwarf_Die die, Children& children) {
     std::vector<Dwarf_Die> path;
     Dwarf_Die at;
@@ -83,7 +83,7 @@ std::vector<Dwarf_Die> enclosing(Dwarf_Die die, Children& children) {
 
 constexpr std::string_view kGccLambda = "<lambda";
 
-// The type is what gcc makes of a lambda, which names nothing after it but the destructor.
+// True for the type of a lambda. gcc names only its destructor after the lambda.
 bool is_lambda(Dwarf_Die type, Children& children) {
     const std::span<const Dwarf_Die> members = children.of(type);
     return std::any_of(members.begin(), members.end(), [](Dwarf_Die member) {
@@ -92,7 +92,7 @@ bool is_lambda(Dwarf_Die type, Children& children) {
     });
 }
 
-// A type without a name, told from others by where it is written: "{lambda at file.cpp:7:14}".
+// A name from the place in the source: "{lambda at file.cpp:7:14}".
 std::string unnamed_type(Dwarf_Die type, Children& children) {
     const std::string kind = is_lambda(type, children) ? "lambda" : "unnamed type";
     const char* const file = dwarf_decl_file(&type);
@@ -105,7 +105,7 @@ std::string unnamed_type(Dwarf_Die type, Children& children) {
     return "{" + kind + " at " + place + "}";
 }
 
-// Adds the lambdas among the arguments of a template, in the order in which its name has them.
+// Adds the lambdas among the arguments of a template, in the order of the template's name.
 void add_lambdas(Dwarf_Die instance, Children& children, int depth, std::vector<Dwarf_Die>& to) {
     constexpr int kDeepest = 8;
     constexpr std::size_t kMost = 64;
@@ -135,7 +135,7 @@ void add_lambdas(Dwarf_Die instance, Children& children, int depth, std::vector<
     }
 }
 
-// Where "<lambda(int)>" at `begin` of the name ends.
+// The end of "<lambda(int)>" that starts at `begin`.
 std::size_t end_of_lambda(std::string_view name, std::size_t begin) {
     int depth = 0;
     for (std::size_t i = begin; i < name.size(); ++i) {
@@ -145,8 +145,8 @@ std::size_t end_of_lambda(std::string_view name, std::size_t begin) {
     return std::string_view::npos;
 }
 
-// gcc gives all instances of a template for lambdas with the same parameters one name,
-// "f<main()::<lambda(int)> >". The same name with the place of each lambda.
+// Adds the place of each lambda to a name. gcc gives the same name, "f<main()::<lambda(int)> >", to
+// all instances of a template for lambdas with the same parameters.
 std::string with_places_of_lambdas(std::string_view name, Dwarf_Die function, Children& children) {
     if (name.find(kGccLambda) == std::string_view::npos) return std::string(name);
     std::vector<Dwarf_Die> lambdas;
@@ -161,7 +161,7 @@ std::string with_places_of_lambdas(std::string_view name, Dwarf_Die function, Ch
         result += unnamed_type(lambdas[used++], children);
         from = end;
     }
-    // Not all of them are arguments: nobody knows which is which.
+    // The name has more or fewer lambdas than the arguments, so they cannot be matched.
     if (used != lambdas.size()) return std::string(name);
     return result.append(name.substr(from));
 }
@@ -185,12 +185,12 @@ std::string scope_name(Dwarf_Die* scope, Children& children) {
     }
 }
 
-// The namespaces, classes and functions around `die`, with "::" behind each.
+// The namespaces, classes and functions around `die`, each followed by "::".
 std::string scopes_of(Dwarf_Die die, Children& children, int depth = 0) {
     constexpr int kDeepestFunction = 8;
     std::vector<Dwarf_Die> scopes = enclosing(declaration_of(die), children);
     std::string qualified;
-    // A function can stand elsewhere than its declaration, which is in a namespace.
+    // A function can be defined outside of the namespace that declares it.
     const auto innermost = std::find_if(scopes.rbegin(), scopes.rend(), [](Dwarf_Die& scope) {
         return dwarf_tag(&scope) == DW_TAG_subprogram;
     });
@@ -219,8 +219,8 @@ FunctionTree::FunctionTree(Dwarf_Die unit, std::span<const Address> addresses, A
     : unit_(unit), addresses_(addresses), code_start_(code_start) {
     if (dwarf_getsrcfiles(&unit_, &files_, &file_count_) != 0) file_count_ = 0;
     walk();
-    // Rust keeps methods inside of their types, and languages with nested functions keep these
-    // inside of functions that need not have been executed themselves.
+    // Rust puts methods inside of their types. Nested functions are inside of functions that may
+    // not have been executed.
     if (!covers_all_addresses()) {
         everywhere_ = true;
         walk();
@@ -230,7 +230,7 @@ FunctionTree::FunctionTree(Dwarf_Die unit, std::span<const Address> addresses, A
 void FunctionTree::walk() {
     nodes_.clear();
     map_ = {};
-    // Broken entries could be linked so that a walk meets them again and again.
+    // Links in broken files can form circles.
     visits_left_ = unit_bytes(unit_);
     visit_children(unit_, kNone, 0);
     map_.seal();
@@ -283,8 +283,8 @@ void FunctionTree::visit(Dwarf_Die die, std::uint32_t function, int depth) {
     }
 }
 
-// Returns kNone if the function does not matter: there is no code of it, or none of the addresses
-// lies in it and it is not inlined into one that matters.
+// Returns kNone for functions without code, and for functions that contain no address, unless they
+// are inlined into a function in the tree.
 std::uint32_t FunctionTree::add(Dwarf_Die* die, std::uint32_t caller) {
     std::vector<std::pair<Address, Address>> ranges;
     bool matters = false;

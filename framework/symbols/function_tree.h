@@ -14,20 +14,19 @@
 
 namespace assay::symbols {
 
-// The children of DWARF entries, even of broken ones without end. They are read once and kept: a
-// walk through a unit reads them, and so does the search for what encloses a function, for each
-// function again.
+// The children of DWARF entries, with a limit for broken files. Keeps them, because the walk
+// through a unit and the search for the scopes of each function read them again.
 class Children {
   public:
-    // In ascending order. Valid as long as this object.
+    // In ascending order. Valid as long as this object lives.
     std::span<const Dwarf_Die> of(Dwarf_Die parent);
 
   private:
     void read(Dwarf_Die parent, std::vector<Dwarf_Die>& children);
 
     std::unordered_map<const void*, std::vector<Dwarf_Die>> known_;  // by address of the parent
-    // How many more entries to read of a unit: broken ones could be linked so that the children
-    // of many are the same.
+    // The number of entries that may still be read from each unit. In broken files, many entries
+    // can share the same children.
     std::unordered_map<const Dwarf_CU*, std::uint64_t> left_;
 };
 
@@ -36,20 +35,19 @@ class FunctionTree {
     static constexpr std::uint32_t kNone = IntervalMap::kNone;
 
     // Reads only functions that contain one of the sorted `addresses`, which all belong to the
-    // unit. Code below `code_start` does not exist any more.
+    // unit. The linker has dropped code below `code_start`.
     FunctionTree(Dwarf_Die unit, std::span<const Address> addresses, Address code_start);
 
     // The innermost function, inlined or not, that contains `address`, or kNone.
     std::uint32_t innermost(Address address) const { return map_.find(address); }
     // The function that `function` is inlined into, or kNone if it is not inlined.
     std::uint32_t caller(std::uint32_t function) const { return nodes_[function].caller; }
-    // Where the caller calls it.
+    // The place of the call in the caller.
     SourcePosition call_site(std::uint32_t function) const;
-    // Where it is declared.
     SourcePosition declaration(std::uint32_t function) const;
-    // Its mangled name if it or what it is an instance of has one, else the names of its
-    // namespaces, classes and its own joined by "::" (gcc records no mangled names of functions
-    // that cannot be seen outside of their file). Empty if it has no name.
+    // The mangled name, if DWARF has one. Otherwise the name with its namespaces and classes,
+    // joined by "::", because gcc records no mangled names for functions that are local to a file.
+    // Empty if the function has no name.
     std::string name(std::uint32_t function);
 
   private:
@@ -68,7 +66,7 @@ class FunctionTree {
     Children children_;
     std::span<const Address> addresses_;
     Address code_start_;
-    bool everywhere_ = false;  // walk through functions and types that seem not to matter, too
+    bool everywhere_ = false;  // also walk through types and functions that were not executed
     std::uint64_t visits_left_ = 0;
     std::vector<Node> nodes_;
     IntervalMap map_;

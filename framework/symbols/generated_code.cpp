@@ -18,9 +18,10 @@
 namespace assay::symbols {
 namespace {
 
-constexpr std::size_t kMostNameBytes = 4096;  // more of a name helps nobody
+constexpr std::size_t kMostNameBytes = 4096;  // longer names are cut
 
-// Behind the name of a function where another one was before: counts are kept by address.
+// Marks a function that reuses addresses of another one. Counts are kept by address, so they
+// include both.
 constexpr std::string_view kReused = " [address reused]";
 
 // Hexadecimal, with or without 0x, up to the next space.
@@ -34,7 +35,7 @@ std::optional<std::uint64_t> take_number(std::string_view& text) {
     return number;
 }
 
-// In the order of the file's fields.
+// Reads fields one after the other.
 class Bytes {
   public:
     explicit Bytes(std::string_view bytes) : rest_(bytes) {}
@@ -74,7 +75,7 @@ std::string GeneratedCode::add_perf_map(const std::string& path, std::string_vie
     std::size_t bad = 0, number = 0, first_bad = 0;
     while (!text.empty()) {
         const std::size_t end = text.find('\n');
-        // A line that is not complete is being written, or will never be.
+        // The program may still be writing an incomplete line.
         if (end == std::string_view::npos) break;
         std::string_view line = text.substr(0, end);
         text.remove_prefix(end + 1);
@@ -116,7 +117,7 @@ class GeneratedCode::JitdumpReader {
             (void)file.number<std::uint64_t>();  // the time
             if (*size < kPrefixBytes) return damaged(at);
             const auto body = file.take(*size - kPrefixBytes);
-            if (!body || *kind == kClose) break;  // the last one is being written, or never will be
+            if (!body || *kind == kClose) break;  // the last record may be incomplete
             if (!take_record(*kind, Bytes(*body))) return damaged(at);
         }
         return "";
@@ -140,7 +141,7 @@ class GeneratedCode::JitdumpReader {
             case kDebugInfo:
                 return take_debug_info(body);
         }
-        return true;  // how to unwind its stack, and what is not known yet
+        return true;  // unwinding information, and unknown kinds
     }
 
     bool take_load(Bytes body) {
@@ -177,7 +178,7 @@ class GeneratedCode::JitdumpReader {
         return true;
     }
 
-    // Comes before the code that it is about.
+    // This record precedes the record of its code.
     bool take_debug_info(Bytes body) {
         const auto address = body.number<std::uint64_t>();
         const auto count = body.number<std::uint64_t>();
@@ -200,7 +201,8 @@ class GeneratedCode::JitdumpReader {
         return true;
     }
 
-    // V8 adds what perf inject once put before the code: the first line is at 64 then, not at 0.
+    // V8 adds the size of an ELF header, which perf inject once put before the code. The first line
+    // is then at 64 instead of 0.
     static void without_elf_header(std::vector<Line>& lines) {
         constexpr std::uint64_t kElfHeaderBytes = 64;
         if (lines.empty() || lines.front().offset != kElfHeaderBytes) return;
@@ -209,7 +211,8 @@ class GeneratedCode::JitdumpReader {
 
     GeneratedCode& code_;
     const std::string_view source_;
-    std::unordered_map<std::uint64_t, std::vector<Line>> lines_;  // by address of code to come
+    std::unordered_map<std::uint64_t, std::vector<Line>>
+        lines_;  // by address of code that follows in the file
 };
 
 std::string GeneratedCode::add_jitdump(const std::string& path, std::string_view bytes) {
@@ -268,7 +271,7 @@ GeneratedCode::Parts::const_iterator GeneratedCode::part_of(std::uint64_t addres
 
 namespace {
 
-// The program may still write to it.
+// The program may still be writing to the file, so its size can change.
 std::optional<std::string> read_file(const std::string& path, std::time_t begin) {
     const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat status {};

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// To write beyond the limit ends a process.
+// Writing beyond the limit would end the process (SIGXFSZ).
 bool may_write(std::size_t bytes) {
     rlimit limit{};
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes <= limit.rlim_cur;
@@ -36,7 +36,7 @@ bool write_all(int file, std::span<const char> bytes) {
     return true;
 }
 
-// The time of last use, for make_room(): not at each use, because that would be a write each time.
+// Updates the time of last use for make_room(), at most once a day to save writes.
 void note_use(int file, const struct stat& status) {
     constexpr std::time_t kDay = 24 * 60 * 60;
     if (std::time(nullptr) - status.st_mtime > kDay) futimens(file, nullptr);
@@ -47,8 +47,8 @@ void note_use(int file, const struct stat& status) {
 ImageCache::ImageCache(std::string folder, std::size_t most_bytes)
     : folder_(std::move(folder)), most_bytes_(most_bytes) {}
 
-// A home that is not there is nobody's (Debian's users without one have /nonexistent), and one that
-// is another user's, as under sudo, is left alone.
+// The home may not exist (/nonexistent for some users of Debian), or belong to another user (with
+// sudo).
 std::string ImageCache::folder_of_user() {
     const auto own = [](const char* name) {
         const char* value = std::getenv(name);
@@ -81,8 +81,8 @@ ImageCache::Image ImageCache::find(const std::string& name, std::size_t size) co
     return Image(static_cast<char*>(bytes), Unmap{size});
 }
 
-// Written under another name first, so that nobody finds half of it. A file that a crash of the
-// system has cut short is not found, because of its size.
+// Writes to a temporary name first, so that other processes never find an incomplete file. find()
+// rejects a file that a system crash has truncated, because of its size.
 void ImageCache::keep(const std::string& name, std::span<const char> image) const {
     constexpr std::size_t kMostShare = 4;  // one file may take a quarter of the room
     if (folder_.empty() || image.size() > most_bytes_ / kMostShare || !may_write(image.size()))

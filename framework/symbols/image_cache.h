@@ -1,8 +1,8 @@
-// Decompressed debug information of earlier runs, in files of the user's: to decompress that of
-// libc takes longer than to profile a small program.
+// Keeps decompressed debug information in files for later runs, because decompressing that of libc
+// takes longer than profiling a small program.
 //
-// A file that cannot be read or written, whatever the reason, is one that is not there. Several
-// processes may use a folder at once.
+// Errors are ignored: a file that cannot be read or written counts as missing. Several processes
+// may use a folder at once.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,13 @@ namespace assay::symbols {
 
 class ImageCache {
   public:
-    // Files of one folder. They take at most `most_bytes` together; those that have not been used
-    // for longest make room. An empty name: nothing is kept.
+    // The files in `folder` take at most `most_bytes` together; the least recently used files are
+    // removed. With an empty name, nothing is kept.
     explicit ImageCache(std::string folder, std::size_t most_bytes = std::size_t{1} << 30);
 
     // The user's folder: $XDG_CACHE_HOME/assay, or else ~/.cache/assay (XDG Base Directory
-    // Specification). Empty if that, or the home, is not there or not the user's.
+    // Specification). Empty if XDG_CACHE_HOME, or the home, does not exist or belongs to another
+    // user.
     static std::string folder_of_user();
 
     struct Unmap {
@@ -27,10 +28,10 @@ class ImageCache {
         void operator()(char* bytes) const;
     };
     using Image = std::unique_ptr<char, Unmap>;
-    // What was kept under the name, as pages of the file that can be written to without changing
-    // it; null if there is no file of that size.
+    // Maps the file privately, so changes do not reach the file. Null if no file has this name and
+    // size.
     Image find(const std::string& name, std::size_t size) const;
-    // A name is a file's. One that has been kept is not kept again.
+    // `name` is the name of the file. An existing file stays as it is.
     void keep(const std::string& name, std::span<const char> image) const;
 
   private:

@@ -21,8 +21,8 @@ void IntervalMap::begin_segment(Address start, std::uint32_t value) {
     }
 }
 
-// Ends the open ranges that do not reach beyond `address`. What was hidden below an ended range
-// shows again, unless it ended earlier itself.
+// Ends the open ranges that do not reach beyond `address`. The range below an ended one becomes
+// visible again, unless it ended earlier.
 void IntervalMap::close_until(Address address, std::vector<Interval>& open) {
     while (!open.empty() && open.back().high <= address) {
         Address end = open.back().high;

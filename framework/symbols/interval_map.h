@@ -1,6 +1,5 @@
-// Which of many address ranges an address belongs to, when ranges nest or overlap: the one that
-// starts last. Used for ELF symbols, compilation units, and functions with what is inlined in
-// them.
+// Finds the address range that an address belongs to. If ranges nest or overlap, the range that
+// starts last wins. Used for ELF symbols, compilation units, and functions with inlined calls.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +10,21 @@ namespace assay::symbols {
 
 using Address = std::uint64_t;
 
-// Whether the sorted `addresses` have one in [low, high).
+// True if one of the sorted `addresses` is in [low, high).
 bool any_within(std::span<const Address> addresses, Address low, Address high);
 
 class IntervalMap {
   public:
     static constexpr std::uint32_t kNone = UINT32_MAX;
 
-    // Adds [low, high) with a value of the caller's. Of ranges with the same start the shorter
-    // one wins where they overlap, of equal ranges the one added last.
+    // Adds [low, high) with a value. If ranges have the same start, the shorter range wins; if they
+    // are equal, the last one added.
     void add(Address low, Address high, std::uint32_t value);
-    // To be called once, after the last add() and before the first find().
+    // Call it once, after the last add() and before the first find().
     void seal();
     // The value of the range that `address` belongs to, or kNone.
     std::uint32_t find(Address address) const;
-    // Those of `addresses`, which are sorted.
+    // One value for each of the sorted `addresses`.
     std::vector<std::uint32_t> find_all(std::span<const Address> addresses) const;
 
   private:

@@ -22,7 +22,7 @@ CompilationDirectory::CompilationDirectory(Dwarf_Die unit) {
 }
 
 std::string CompilationDirectory::path_of(std::string_view file) const {
-    bool complete = file.starts_with('/') || file == "???" ||  // libdw's name for "unknown", too
+    bool complete = file.starts_with('/') || file == "???" ||  // also libdw's name for "unknown"
                     (may_be_included_ && !directory_.empty() && file.starts_with(directory_));
     return complete ? std::string(file) : directory_ + std::string(file);
 }
@@ -84,8 +84,8 @@ void UnitMap::read_aranges(Dwarf* dwarf) {
     }
 }
 
-// Units that .debug_aranges does not mention: gcc lists all of its units there, clang none. Only
-// the headers of the others are read.
+// Adds the units that .debug_aranges does not list: gcc lists all units there, but clang lists no
+// units. Reads only the headers of units.
 void UnitMap::read_units(Dwarf* dwarf) {
     Dwarf_Off next = 0;
     std::size_t header_bytes = 0;

@@ -1,9 +1,5 @@
-// The line table of one compilation unit: the rows for lookups by address, and the full paths of
-// the source files that it names.
-//
-// Also which compilation unit an address is of.
-//
-// Also names of source files.
+// The line table of one compilation unit: its rows by address, and the full paths of its source
+// files. Also finds the compilation unit of an address.
 #pragma once
 
 #include "framework/symbols/interval_map.h"
@@ -24,9 +20,9 @@ class CompilationDirectory {
   public:
     explicit CompilationDirectory(Dwarf_Die unit);
 
-    // `file` as libdw names it: with its entry of the directory table, which may be relative to
-    // the compilation directory. Joined without making it any shorter, as Cachegrind does, so
-    // "./elf" and "../include/list.h" are "./elf/../include/list.h".
+    // `file` is the name from libdw, with its entry of the directory table, and may be relative to
+    // the compilation directory. The path is joined as in Cachegrind, without normalization:
+    // "./elf" and "../include/list.h" give "./elf/../include/list.h".
     std::string path_of(std::string_view file) const;
 
   private:
@@ -35,7 +31,7 @@ class CompilationDirectory {
 };
 
 struct SourcePosition {
-    const char* file = nullptr;  // null if unknown; lives as long as the Dwarf handle
+    const char* file = nullptr;  // null if unknown; valid as long as the Dwarf handle
     std::uint32_t line = 0;      // 0 if unknown
 };
 
@@ -45,8 +41,8 @@ class LineTable {
 
     explicit LineTable(Dwarf_Die* unit);
 
-    // The row that `address` belongs to: the last one at or before it, unless that one only marks
-    // the end of a sequence. Rows are numbered by ascending address.
+    // The last row at or before `address`; kNone if that row only marks the end of a sequence. Rows
+    // are numbered by ascending address.
     std::size_t row_of(Address address) const;
     Address address(std::size_t row) const { return starts_[row]; }
     SourcePosition position(std::size_t row) const;
@@ -56,24 +52,24 @@ class LineTable {
     std::vector<Address> starts_;
 };
 
-// The compilation units of debug information, by the addresses of their code. What is in them is
-// not read.
+// The compilation units of debug information, by the addresses of their code. Reads only the
+// headers of units.
 
 struct UnitAddresses {
     Dwarf_Off unit;                      // offset of the unit's own entry in .debug_info
-    std::vector<std::uint32_t> indices;  // in the addresses that were asked for, ascending
+    std::vector<std::uint32_t> indices;  // into the requested addresses, ascending
 };
 
 class UnitMap {
   public:
-    // Code below `code_start` does not exist: the linker dropped it, but not what DWARF says of it.
-    // With `wanted`, sorted, only the ranges of units that have one of these addresses are kept.
+    // Ignores addresses below `code_start`: the linker dropped this code, but not its DWARF. With
+    // `wanted`, which is sorted, keeps only the ranges that contain one of these addresses.
     UnitMap(Dwarf* dwarf, Address code_start,
             std::optional<std::span<const Address>> wanted = std::nullopt);
 
     // The offset of the unit's own entry in .debug_info.
     std::optional<Dwarf_Off> find(Address address) const;
-    // The units that the sorted addresses belong to.
+    // Groups the sorted addresses by their units.
     std::vector<UnitAddresses> group(std::span<const Address> addresses) const;
 
   private:
@@ -89,21 +85,19 @@ class UnitMap {
     std::unordered_set<Dwarf_Off> in_aranges_;
 };
 
-// With -gsplit-dwarf the functions and variables of a unit stand in a .dwo file: their unit, or
-// `unit` itself.
+// With -gsplit-dwarf, the functions and variables of a unit are in a .dwo file. Returns the unit in
+// that file, or else `unit` itself.
 Dwarf_Die split_unit(Dwarf_Die unit);
 
-// The name of the .dwo file that the functions of a unit stand in, if it cannot be read; else null.
+// The name of the .dwo file of a unit, if it cannot be read; otherwise null.
 const char* missing_split_file(Dwarf_Die unit);
 
-// An upper bound of how many entries the unit of `die` holds: its size in bytes.
+// The size of the unit of `die`, which is an upper bound for its number of entries.
 std::uint64_t unit_bytes(Dwarf_Die die);
 
-// Which source files the debug information of an object names.
-
-// As Symbolizer names files: of all units' line tables, of the object itself or of its separate
-// debug file below `debug_root`. Empty if there is no debug information; or if `build_id`
-// (lower-case hexadecimal) is not empty, and not the object's.
+// The source files in the line tables of all units, with the same names as in Symbolizer. Reads the
+// object, or its separate debug file below `debug_root`. Empty without debug information, or if
+// `build_id` (lower-case hexadecimal) is given and differs from that of the object.
 std::unordered_set<std::string> source_names(const std::string& object_path,
                                              const std::string& build_id,
                                              const std::string& debug_root);

@@ -19,9 +19,9 @@
 namespace assay::symbols {
 namespace {
 
-// The slot of the global offset table that the entry at `code` jumps through, or 0. Whatever the
-// flavour of the table, there is one `jmp *disp(%rip)` in an entry, after an optional endbr64
-// and with an optional bnd prefix.
+// The slot of the global offset table that the entry at `code` jumps through, or 0. In all kinds of
+// tables, an entry has one `jmp *disp(%rip)`, after an optional endbr64 and with an optional bnd
+// prefix.
 Address jump_slot(std::span<const unsigned char> code, Address address) {
     constexpr unsigned char kEndbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
     std::size_t at = 0;
@@ -33,11 +33,11 @@ Address jump_slot(std::span<const unsigned char> code, Address address) {
     return address + at + 6 + static_cast<Address>(std::int64_t{displacement});
 }
 
-// Names of the functions that the dynamic linker puts into slots of the global offset table.
+// Names of functions by their slot of the global offset table.
 using Slots = std::unordered_map<Address, std::string_view>;
 
-// Names of functions that there are several of, for different processors, by the address of the
-// function that chooses one when the program starts (STT_GNU_IFUNC).
+// Names of functions with variants for several processors. The key is the address of the function
+// that selects a variant at the start of the program (STT_GNU_IFUNC).
 using Choosers = std::unordered_map<Address, std::string_view>;
 
 std::span<const Elf64_Sym> symbols_of(const Elf_Data* data) {
@@ -93,7 +93,7 @@ Slots read_slots(const ElfFile& object) {
     return slots;
 }
 
-// 16, or 8 in a .plt.got without endbr64, and in a .plt of a static program; some linkers do not
+// 16, or 8 in a .plt.got without endbr64 and in the .plt of a static program. Some linkers do not
 // record it.
 std::uint64_t entry_bytes(const Section& section) {
     std::uint64_t recorded = section.header.sh_entsize;
@@ -109,7 +109,7 @@ void name_plt_entries(const ElfFile& object, std::span<const Address> addresses,
     for (const Section& section : object.sections()) {
         const Elf64_Shdr& header = section.header;
         Address end = header.sh_addr + header.sh_size;
-        // lld has those of a static program in .iplt.
+        // lld puts the table of a static program into .iplt.
         const bool is_table = section.name.starts_with(".plt") || section.name == ".iplt";
         if (!is_table || !any_within(addresses, header.sh_addr, end)) {
             continue;
@@ -155,7 +155,8 @@ std::vector<std::uint32_t> KnownLocations::find(std::span<const Address> address
     std::vector<std::uint32_t> others;
     auto at = addresses_.begin();
     for (std::uint32_t i = 0; i < addresses.size(); ++i) {
-        if (at != addresses_.end() && *at < addresses[i]) ++at;  // mostly that is it
+        if (at != addresses_.end() && *at < addresses[i])
+            ++at;  // the usual case: the next known address
         if (at != addresses_.end() && *at < addresses[i])
             at = std::lower_bound(at, addresses_.end(), addresses[i]);
         if (at != addresses_.end() && *at == addresses[i])
@@ -176,7 +177,6 @@ std::vector<Address> KnownLocations::without(std::span<const Address> addresses)
 
 namespace {
 
-// Those at `indices`.
 std::vector<Address> selected(std::span<const Address> addresses,
                               std::span<const std::uint32_t> indices) {
     std::vector<Address> result;
@@ -185,7 +185,7 @@ std::vector<Address> selected(std::span<const Address> addresses,
     return result;
 }
 
-// Locations of which some are known: those of the others are what `resolve` makes of them.
+// Takes known locations, and calls `resolve` for the other addresses.
 template <typename Resolve>
 std::vector<Location> complete(const KnownLocations& known, std::span<const Address> addresses,
                                Resolve resolve) {

@@ -13,7 +13,8 @@
 namespace assay::symbols {
 namespace {
 
-constexpr int kMostReferences = 64;  // from a type to what it is an array, or another name, of
+constexpr int kMostReferences =
+    64;  // from a type to its element type, or from a typedef to its type
 constexpr std::size_t kLongestName = 1000;
 
 bool is_pointer(int tag) {
@@ -21,7 +22,7 @@ bool is_pointer(int tag) {
            tag == DW_TAG_rvalue_reference_type;
 }
 
-// An array and its elements can both be said to be constant.
+// Both an array and its elements can have the qualifier.
 std::string qualified(const std::string& type, const std::string& qualifier) {
     if (type.ends_with('*')) return type + qualifier;
     return type.starts_with(qualifier + " ") ? type : qualifier + " " + type;
@@ -70,7 +71,7 @@ std::string type_name(const std::optional<Dwarf_Die>& type, int depth) {
 
 }  // namespace
 
-// (libdw's own function does not return from types that refer to one another in circles.)
+// libdw's function does not return if types refer to one another in circles.
 std::uint64_t variable_size(Dwarf_Die variable) {
     std::uint64_t count = 1;
     Dwarf_Die at = variable;
@@ -104,7 +105,7 @@ struct Place {
     bool is_indexed = false;  // in .debug_addr
 };
 
-// What an operation refers to in .debug_addr.
+// The value in .debug_addr that an operation refers to.
 std::optional<Dwarf_Word> indexed_address(Dwarf_Attribute& location, const Dwarf_Op& operation) {
     Dwarf_Attribute indexed;
     Dwarf_Word value = 0;
@@ -163,7 +164,7 @@ class Reader {
     void read(Dwarf_Die variable, const char* function);
 
     std::pair<Address, Address> thread_locals_;
-    // Broken entries could be linked so that a walk meets them again and again.
+    // Limit for entries, because links in broken files can form circles.
     std::uint64_t left_ = 0;
     std::vector<StaticVariable> variables_;
 };

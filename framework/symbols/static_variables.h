@@ -1,4 +1,4 @@
-// The variables of DWARF that have one place each, or one in the block of each thread.
+// Static and thread-local variables, from DWARF.
 #pragma once
 
 #include "framework/symbols/interval_map.h"
@@ -11,26 +11,26 @@
 
 namespace assay::symbols {
 
-// The types of variables, as DWARF describes them. Broken descriptions end: the answer is that it
-// is not known.
+// Types of variables. Types in broken files may refer to one another in circles; they count as not
+// known.
 
-// In bytes; 0 if it is not known.
+// In bytes; 0 if not known.
 std::uint64_t variable_size(Dwarf_Die variable);
-// As "const char *[4]"; without the namespaces that it is in. Empty if it is not known.
+// For example "const char *[4]", without namespaces. Empty if not known.
 std::string variable_type(Dwarf_Die variable);
 
 struct StaticVariable {
-    Address address = 0;  // at link time; of a thread-local one the offset in the block
+    Address address = 0;  // at link time; for a thread-local variable, the offset in the block
     bool is_thread_local = false;
-    std::uint64_t size = 0;  // 0 if it is not known
+    std::uint64_t size = 0;  // 0 if not known
     std::string name;
-    std::string function;  // that it is in, if it is in one: without namespaces and arguments
+    std::string function;  // around the variable, without namespaces and arguments; or empty
     std::string type;      // see variable_type()
 };
 
-// By thread-locality and address. Broken debug information gives what can be read of it.
-// `thread_locals` is where the file has its thread-local block: with -gsplit-dwarf, gcc gives
-// addresses there instead of offsets.
+// Sorted by thread-locality and address. From broken debug information, returns the readable part.
+// `thread_locals` is the address range of the thread-local block in the file: with -gsplit-dwarf,
+// gcc gives addresses in it instead of offsets.
 std::vector<StaticVariable> read_static_variables(Dwarf* dwarf,
                                                   std::pair<Address, Address> thread_locals);
 

@@ -32,8 +32,8 @@ bool preferred(std::string_view a, std::string_view b) {
     return a < b;
 }
 
-// Symbols that matter for `addresses`. Symbols without a size extend up to where the next function
-// begins, the one that they lie in ends, or their section does.
+// The symbols for `addresses`. A symbol without a size extends to the next function, or to the end
+// of its section.
 class SymbolTable {
   public:
     explicit SymbolTable(std::span<const Address> addresses) : addresses_(addresses) {}
@@ -53,7 +53,7 @@ class SymbolTable {
 
     std::span<const Address> addresses_;
     std::vector<Symbol> symbols_;
-    std::vector<Address> borders_;  // of all functions, wanted or not, and the ends of sections
+    std::vector<Address> borders_;  // starts and ends of all functions, and ends of sections
 };
 
 bool SymbolTable::may_be_function(const ElfFile& file, const Elf64_Sym& symbol) {
@@ -86,7 +86,7 @@ void SymbolTable::add(const ElfFile& file, const Section& table) {
         symbols_.push_back({symbol.st_value, symbol.st_value + symbol.st_size, name});
     }
     for (const Section& section : file.sections()) {
-        // Others, such as debug information, have the address 0.
+        // Sections that are not loaded have the address 0.
         if ((section.header.sh_flags & SHF_ALLOC) != 0)
             borders_.push_back(section.header.sh_addr + section.header.sh_size);
     }
@@ -125,7 +125,7 @@ void SymbolTable::add_borders(const Elf64_Sym& symbol) {
 void SymbolTable::extend_unsized() {
     auto unsized = [](const Symbol& symbol) { return symbol.low == symbol.high; };
     if (std::none_of(symbols_.begin(), symbols_.end(), unsized)) return;
-    // A label within a function is part of it, as Valgrind has it too.
+    // A label within a function is part of the function, as in Valgrind.
     std::sort(symbols_.begin(), symbols_.end(),
               [](const Symbol& a, const Symbol& b) { return a.low < b.low; });
     Address covered = 0;
@@ -144,7 +144,7 @@ void SymbolTable::extend_unsized() {
 
 std::vector<std::uint32_t> SymbolTable::lookup() {
     extend_unsized();
-    // IntervalMap lets the last of equal ranges win.
+    // Among equal ranges, the last one wins in IntervalMap.
     std::sort(symbols_.begin(), symbols_.end(), [](const Symbol& a, const Symbol& b) {
         return a.low != b.low ? a.low < b.low : preferred(b.name, a.name);
     });
@@ -210,7 +210,7 @@ std::vector<FunctionRange> functions_with(const ElfFile& object, const ElfFile* 
 
 namespace {
 
-// How an address is written (DW_EH_PE_*): its low four bits are the size, with a sign or without.
+// Encodings of addresses (DW_EH_PE_*). The low four bits give the size and the sign.
 constexpr unsigned kFormat = 0x0f, kRelation = 0xf0;
 
 std::optional<std::size_t> bytes_of(unsigned encoding) {
@@ -230,7 +230,7 @@ std::optional<std::size_t> bytes_of(unsigned encoding) {
     }
 }
 
-// The number at the beginning of `bytes`, without what it is relative to.
+// The number at the start of `bytes`. The base of a relative number is not added.
 std::optional<std::uint64_t> encoded_number(std::span<const unsigned char> bytes,
                                             unsigned encoding) {
     const std::optional<std::size_t> size = bytes_of(encoding);
@@ -243,7 +243,7 @@ std::optional<std::uint64_t> encoded_number(std::span<const unsigned char> bytes
     return value;
 }
 
-// How the entries that share `common` write addresses.
+// The encoding of addresses in entries that refer to `common`.
 std::optional<unsigned> encoding_of(const Dwarf_CIE& common) {
     const std::string_view augmentation = common.augmentation;
     if (augmentation.empty()) return DW_EH_PE_absptr;
@@ -286,7 +286,7 @@ class UnwindTable {
     void read(Address section, const Elf_Data& data) {
         const auto* const ident =
             reinterpret_cast<const unsigned char*>(elf_getident(object_.elf(), nullptr));
-        std::map<Dwarf_Off, std::optional<unsigned>> encodings;  // by offset of the common entry
+        std::map<Dwarf_Off, std::optional<unsigned>> encodings;  // by offset of the CIE
         Dwarf_CFI_Entry entry;
         Dwarf_Off next = 0;
         for (Dwarf_Off at = 0;
@@ -305,7 +305,7 @@ class UnwindTable {
         }
     }
 
-    // `bytes` lie at the address `at`.
+    // `at` is the address of `bytes`.
     void add(std::span<const unsigned char> bytes, Address at, unsigned encoding) {
         const unsigned relation = encoding & kRelation;
         if (relation != DW_EH_PE_absptr && relation != DW_EH_PE_pcrel) return;

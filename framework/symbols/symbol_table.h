@@ -1,6 +1,5 @@
-// Function names from ELF symbol tables, as Cachegrind would choose them.
-//
-// Also the functions that only unwind tables know.
+// Function names from ELF symbol tables, with the same choice as Cachegrind. Also functions that
+// only unwind tables list.
 #pragma once
 
 #include "framework/symbols/elf_file.h"
@@ -13,31 +12,29 @@
 
 namespace assay::symbols {
 
-// For each of the sorted `addresses` the name of the function that contains it, or an empty one.
-// The names come from the first of these that exists: `object`'s .symtab, the .symtab of
-// `debug_file` (which may be null), `object`'s .dynsym together with its .gnu_debugdata. Procedure
-// linkage table entries are named after their target, "malloc@plt", and the linker has no name for
-// them.
+// The name of the function at each of the sorted `addresses`, or an empty name. Reads the first of
+// these that exists: .symtab of `object`, .symtab of `debug_file` (which may be null), or .dynsym
+// of `object` with its .gnu_debugdata. Entries of procedure linkage tables are named after their
+// target, "malloc@plt", and have no linkage name.
 std::vector<FunctionName> symbol_names(const ElfFile& object, const ElfFile* debug_file,
                                        std::span<const Address> addresses, Names& names);
 
-// The range of a function as its symbol has it.
+// A function and its range, from its symbol.
 struct FunctionRange {
     Address low, high;
     std::string_view name;
 };
 
-// The functions of `object` that contain one of the sorted `addresses`, from the same tables, in
-// the order of their addresses. Each is there once, under the name that it has above. They do not
-// reach beyond their section. Not those of procedure linkage tables, which have no symbols.
+// The functions that contain one of the sorted `addresses`, each once, by address. Tables and names
+// are as in symbol_names(). Ranges are cut at the end of the section. Entries of procedure linkage
+// tables are left out, because they have no symbols.
 std::vector<FunctionRange> functions_with(const ElfFile& object, const ElfFile* debug_file,
                                           std::span<const Address> addresses, Names& names);
 
-// Functions without a symbol, as the tables for unwinding the stack tell them apart. Stripping a
-// program leaves these tables.
+// Functions without symbols, from the tables for unwinding the stack, which stripped programs keep.
 
-// For each of the sorted `addresses` the start of the function that .eh_frame has there, or none.
-// Procedure linkage tables are not functions: none.
+// The start of the function in .eh_frame at each of the sorted `addresses`, or empty. Also empty in
+// procedure linkage tables.
 std::vector<std::optional<Address>> unwind_functions(const ElfFile& object,
                                                      std::span<const Address> addresses);
 

@@ -21,10 +21,10 @@ namespace assay::symbols {
 
 namespace {
 
-// Resolving keeps an object's debug information in memory: no more than that many at once.
+// Each thread keeps the debug information of one object in memory.
 constexpr std::size_t kMostThreads = 4;
 
-// Tasks that are done one after the other on a thread of their own, if there is time.
+// Optional tasks, which one other thread does one after the other.
 class Background {
   public:
     using Task = std::function<void()>;
@@ -34,19 +34,18 @@ class Background {
     Background(const Background&) = delete;
     Background& operator=(const Background&) = delete;
 
-    // A task that nobody relies on: it is left, too, where there can be no thread. What it throws
-    // is lost.
+    // Adds a task. It is dropped if no thread can be started, and its exceptions are ignored.
     void add(Task task);
-    // Leaves all tasks but the one that is being done.
+    // Drops all tasks except the running one.
     void drop_waiting();
-    // Waits for that one, and leaves the others, for good.
+    // Waits for the running task and drops the others. No task runs afterwards.
     void end();
 
   private:
     void work();
 
     std::mutex mutex_;
-    std::condition_variable changed_;  // anything below
+    std::condition_variable changed_;  // signals changes of the members below
     std::deque<Task> waiting_;
     bool ends_ = false;
     std::thread thread_;
@@ -107,7 +106,7 @@ struct Symbolizer::Impl {
         return objects.try_emplace(path, path, pool).first->second;
     }
 
-    // Nobody may be busy with it, or use what it has answered.
+    // No thread may use the object or its answers any more.
     void forget_outdated(const std::string& path) {
         const auto known = objects.find(path);
         if (known == objects.end() || !known->second.is_outdated()) return;
@@ -118,7 +117,7 @@ struct Symbolizer::Impl {
     DebugInfoPool pool;
     std::unordered_map<std::string, ObjectSymbols> objects;
     std::vector<Request> not_learned;
-    Background background;  // its tasks are about objects
+    Background background;  // last: its tasks use `objects`
 };
 
 Symbolizer::Symbolizer(std::string debug_root, std::string cache_folder)
@@ -169,7 +168,7 @@ std::vector<std::vector<Location>> Symbolizer::resolve(std::span<const Request> 
         objects.push_back(&impl_->object(request.object_path));
         impl_->not_learned.push_back({request.object_path, {}});
     }
-    // What takes long comes first, so that no thread is left alone with it at the end.
+    // The largest requests come first, so that no thread is still busy with one at the end.
     std::vector<std::size_t> order(requests.size());
     std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
