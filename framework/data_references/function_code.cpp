@@ -119,13 +119,13 @@ FunctionCode read_code(const Dwarf_Die& function, const symbols::ElfFile& file,
     FunctionCode code;
     std::uint64_t decoded = 0;
     for (const auto& [first, last] : ranges) {
-        if (first < decoded) continue;  // overlaps what came before
+        if (first < decoded) continue;  // overlaps the range before
         decode(code, bytes_of(file, first, last), first, decoder);
         decoded = last;
     }
     divide(code, never);
-    // Where it has several ranges, DWARF need not say which one calls lead to: compilers write it
-    // first, though a cold one can have lower addresses.
+    // If a function has several ranges, DWARF may not give the entry. Compilers then write the
+    // range of the entry first, even if a cold range has lower addresses.
     Dwarf_Addr entry = 0;
     if (dwarf_entrypc(&die, &entry) == 0 || dwarf_ranges(&die, 0, &base, &entry, &end) > 0) {
         const auto first = index_of(code, entry);

@@ -7,7 +7,7 @@ namespace {
 
 using native::MemoryReference;
 
-// Those of pushes, pops, calls and returns.
+// True for the stack reference of pushes, pops, calls and returns.
 bool is_implicit(const MemoryReference& reference) {
     return !reference.encoded && reference.base == native::RSP;
 }

@@ -1,5 +1,5 @@
-// For each instruction that refers to memory: the type, and the member of it, that it refers to. As
-// far as debug information and the machine code tell (register_types.h).
+// Finds the type and the member that each instruction refers to, from debug information and machine
+// code (register_types.h).
 #pragma once
 
 #include "framework/data_references/register_types.h"
@@ -18,19 +18,19 @@
 
 namespace assay::data_references {
 
-// Of one instruction.
+// The reference of one instruction.
 struct MemberReference {
     enum class Kind : std::uint8_t {
-        kNone,      // there is no debug information
-        kNoMemory,  // it refers to none
-        kUnknown,   // its type is not known
-        kStack,     // the frame, but for structs and arrays there
+        kNone,      // no debug information
+        kNoMemory,  // no reference to memory
+        kUnknown,   // type not known
+        kStack,     // the frame, except structs and arrays in it
         kTyped,
     };
     Kind kind = Kind::kNone;
-    std::uint32_t node = 0;  // of the tree
-    // kTyped: how far from the beginning of the outermost type it begins. kVaries in arrays, whose
-    // elements are not told apart.
+    std::uint32_t node = 0;  // in the TypeTree
+    // kTyped: the offset in the outermost type. kVaries in arrays, because the element is not
+    // known.
     static constexpr std::uint64_t kVaries = UINT64_MAX;
     std::uint64_t offset = kVaries;
 
@@ -42,20 +42,20 @@ struct MemberReference {
 // For one object.
 class MemberReferences {
   public:
-    // `tree` gets the types.
+    // Adds the types to `tree`.
     MemberReferences(const std::string& object_path, TypeTree& tree,
                      const std::string& debug_root = symbols::kDebugRoot,
                      const symbols::ImageCache& cache = symbols::ImageCache(""));
     ~MemberReferences();
 
-    // One for each of the addresses, which are sorted and the object's own. An instruction with two
-    // references of which one is implicit has the kind of the other one; if both are explicit and
-    // differ, it is unknown.
+    // Returns one reference for each of the sorted link-time addresses. If an instruction has two
+    // references, an implicit one does not count. If both are explicit and differ, the kind is
+    // kUnknown.
     std::vector<MemberReference> find(std::span<const std::uint64_t> addresses);
-    // The same of each reference of an instruction, in the order of its form.
+    // Returns both references of each instruction, in the order of its form.
     using Operands = std::array<MemberReference, 2>;
     std::vector<Operands> find_operands(std::span<const std::uint64_t> addresses);
-    // All members of those types that are structs become nodes, referred to or not.
+    // Makes all members of structs nodes, even those without references.
     void add_all_members() { all_members_ = true; }
 
   private:
@@ -64,8 +64,8 @@ class MemberReferences {
         MemberReference reference;
         Operands operands;
     };
-    // Calls `take(index, what is known of the instruction)` for those of functions; null if it
-    // refers to no memory.
+    // Calls `take(index, const At*)` for addresses within functions. The pointer is null if the
+    // instruction refers to no memory.
     template <typename Take>
     void find_each(std::span<const std::uint64_t> addresses, const Take& take);
     std::vector<At> find_in(const Dwarf_Die& function);
@@ -77,7 +77,7 @@ class MemberReferences {
     symbols::DebugInfo debug_;
     std::unique_ptr<symbols::ElfFile> file_;
     symbols::DataTypes types_;
-    std::unique_ptr<DebugEntries> entries_;  // null if there is no debug information
+    std::unique_ptr<DebugEntries> entries_;  // null without debug information
     native::Decoder decoder_;
     bool all_members_ = false;
 };

@@ -16,7 +16,7 @@ using symbols::DataTypeId;
 constexpr std::uint16_t kPointerBytes = 8;
 constexpr std::size_t kMostSlots = 512;
 constexpr int kDeepestArray = 64;  // arrays of arrays
-constexpr int kMostVisits = 64;    // of a block: what is known of a register can change that often
+constexpr int kMostVisits = 64;    // of one block, because values can change many times
 constexpr GprMask kClobbered =
     bit(RAX) | bit(RCX) | bit(RDX) | bit(RSI) | bit(RDI) | bit(R8) | bit(R9) | bit(R10) | bit(R11);
 
@@ -28,7 +28,7 @@ bool is_whole(const RegisterOperand& operand) {
     return operand.kind == RegisterOperand::kGpr && operand.bytes == kPointerBytes;
 }
 
-// Of an index. Bounded, so that no sum of some overflows.
+// The known part of an index, limited so that sums do not overflow.
 std::int64_t constant_part(const Value& value) {
     constexpr std::int64_t kMost = std::int64_t{1} << 40;
     const bool is_number =
@@ -37,7 +37,7 @@ std::int64_t constant_part(const Value& value) {
     return usable ? value.offset : 0;
 }
 
-// A value that this instruction is the first to have.
+// A new unknown value. Equal ones can be recognized in other registers.
 Value unknown_from(const Instruction& instruction) {
     return {Value::Kind::kUnknown, 0, static_cast<std::int64_t>(instruction.pc)};
 }
@@ -46,7 +46,7 @@ bool is_plain_unknown(const Value& value) {
     return value == Value{};
 }
 
-// Also of pushes and pops whose operand lies in memory.
+// Also handles pushes and pops with an operand in memory.
 std::optional<std::int64_t> stack_change(const Instruction& instruction) {
     const std::optional<std::int64_t> change = instruction.stack_change();
     const Form& form = *instruction.form;
@@ -57,7 +57,7 @@ std::optional<std::int64_t> stack_change(const Instruction& instruction) {
     return std::nullopt;
 }
 
-// The operand of a lea, which refers to nothing.
+// The operand of a lea, which the decoder does not report as a reference.
 MemoryReference address_operand(const Instruction& instruction) {
     const Form& form = *instruction.form;
     const std::uint8_t before =
@@ -93,8 +93,8 @@ void RegisterTypes::find(const Take& take) {
     }
 }
 
-// What no jump leads to is reached through tables, or by exceptions: then little more is known than
-// how deep the stack is.
+// Blocks without a predecessor are reached through jump tables or by exceptions. For these, little
+// more than the depth of the stack is known.
 void RegisterTypes::solve() {
     entry_.assign(code_.blocks.size(), {});
     entry_[code_.entry].registers[RSP] = {Value::Kind::kFrame, 0, -std::int64_t{kPointerBytes}};
@@ -128,7 +128,7 @@ void RegisterTypes::spread(std::set<std::uint32_t>& waiting) {
     }
 }
 
-// What only aligns the code behind it.
+// True if the block only aligns the following code.
 bool RegisterTypes::is_padding(const FunctionCode::Block& block) const {
     return std::all_of(code_.instructions.begin() + block.first,
                        code_.instructions.begin() + block.end, [](const Instruction& instruction) {
@@ -136,7 +136,7 @@ bool RegisterTypes::is_padding(const FunctionCode::Block& block) const {
                        });
 }
 
-// What all jumps through tables have in common.
+// The merged state at all indirect jumps.
 RegisterTypes::State RegisterTypes::before_table_jumps() {
     State all;
     for (std::size_t i = 0; i < code_.blocks.size(); ++i) {
@@ -149,7 +149,7 @@ RegisterTypes::State RegisterTypes::before_table_jumps() {
     return all;
 }
 
-// Of all blocks that have been reached, the value that most begin with.
+// The most frequent frame address in the register at the starts of reached blocks.
 Value RegisterTypes::usual(unsigned reg) const {
     std::map<std::int64_t, std::size_t> counts;
     for (const State& state : entry_)
@@ -183,7 +183,7 @@ bool RegisterTypes::merge(State& into, const State& from) {
     return changed;
 }
 
-// What is true of both.
+// A value that describes both.
 Value RegisterTypes::merged(const Value& a, const Value& b) {
     if (a == b) return a;
     if (a.kind == Value::Kind::kZero) return b;
@@ -210,7 +210,7 @@ Value RegisterTypes::pointer_to(DataTypeId type, std::int64_t offset) const {
     return type != 0 ? Value{Value::Kind::kPointer, type, offset, in_array} : Value{};
 }
 
-// The address of a variable becomes that of an object of its type.
+// Turns the address of a static variable into a pointer to its type.
 Value RegisterTypes::as_pointer(const Value& value) {
     if (value.kind == Value::Kind::kNumber) return {};
     if (value.kind != Value::Kind::kConstant) return value;
@@ -241,7 +241,7 @@ void RegisterTypes::run(const FunctionCode::Block& block, State& state, const Ta
     }
 }
 
-// A register keeps its value where debug information does not follow the variable any more.
+// A register keeps this value after the range of the variable in debug information ends.
 void RegisterTypes::learn_variables(State& state, std::uint64_t pc) const {
     for (unsigned reg = 0; reg < state.registers.size(); ++reg) {
         const Value before = state.registers[reg];
@@ -255,7 +255,7 @@ void RegisterTypes::learn_variables(State& state, std::uint64_t pc) const {
     }
 }
 
-// What debug information says of the register, or the code: which one of the larger object.
+// Chooses between debug information and the state: the larger object wins.
 Value RegisterTypes::in_register(const State& state, unsigned reg, std::uint64_t pc) {
     if (reg >= state.registers.size()) return {};
     const Value& value = state.registers[reg];
@@ -272,7 +272,7 @@ Value RegisterTypes::in_register(const State& state, unsigned reg, std::uint64_t
     return result;
 }
 
-// Of another register with the same value.
+// The variable of another register with the same value.
 std::optional<Pointee> RegisterTypes::variable_of(const State& state, const Value& value,
                                                   std::uint64_t pc) const {
     if (value.offset == 0) return std::nullopt;
@@ -291,7 +291,7 @@ Value RegisterTypes::sum(const Value& value, std::int64_t addend) {
     return __builtin_add_overflow(value.offset, addend, &result.offset) ? Value{} : result;
 }
 
-// After a number has been added that is not known: another element of what is there.
+// The value after an unknown number was added: a pointer into the array at this place.
 Value RegisterTypes::indexed(const State& state, std::uint64_t pc, const Value& value) {
     Value result = as_pointer(value);
     if (value.kind == Value::Kind::kFrame) {
@@ -315,7 +315,7 @@ Value RegisterTypes::address_of(const State& state, const Instruction& instructi
     const Value index = in_register(state, reference.index, instruction.pc);
     const bool has_index = reference.index != kNoGpr;
     if (reference.base == kNoGpr && !has_index) return constant;
-    // Which of two registers is the address, encodings do not say.
+    // The encoding does not tell which of the two registers holds the address.
     Value number = index;
     if (as_pointer(base).kind == Value::Kind::kUnknown && has_index && reference.scale == 1 &&
         as_pointer(index).kind != Value::Kind::kUnknown)
@@ -367,8 +367,8 @@ DataTarget RegisterTypes::target_of(const State& state, std::uint64_t pc, const 
     return {DataTarget::Kind::kObject, pointer.type, pointer.offset, bytes};
 }
 
-// What a load of a member that is a pointer gives; of one of the frame that is not known to be one,
-// what was stored there.
+// The value of a load: the target of a pointer member, or for other places in the frame, the value
+// that was stored there.
 Value RegisterTypes::loaded(const State& state, std::uint64_t pc, const Value& address,
                             std::uint16_t bytes) {
     if (bytes != kPointerBytes) return {};
@@ -384,7 +384,6 @@ Value RegisterTypes::loaded(const State& state, std::uint64_t pc, const Value& a
     return slot != state.slots.end() ? slot->second : Value{};
 }
 
-// Of an object of the type.
 Value RegisterTypes::member(DataTypeId type, std::int64_t offset) {
     return pointer_to(types_.pointed_to(type, offset), 0);
 }
@@ -393,14 +392,14 @@ Value RegisterTypes::member(const Value& pointer) {
     return leads_to_object(pointer) ? member(pointer.type, pointer.offset) : Value{};
 }
 
-// And not behind it: such as to the value in a node of which only the base class is known.
+// False if the pointer leads beyond the object, for example to the value in a node when only its
+// base class is known.
 bool RegisterTypes::leads_to_object(const Value& pointer) const {
     return pointer.kind == Value::Kind::kPointer && types_[pointer.type].size != 0 &&
            (pointer.in_array || types_.is_within(pointer.type, pointer.offset));
 }
 
-// Variables of the frame are taken to be written by nobody who has their address: what is there is
-// of the same type then.
+// Writes through pointers to variables in the frame are ignored: they do not change the types.
 void RegisterTypes::store(State& state, const Value& address, std::uint16_t bytes,
                           const Value& value) {
     if (address.kind != Value::Kind::kFrame) return;
@@ -459,8 +458,8 @@ void RegisterTypes::execute(State& state, const Instruction& instruction) {
     }
 }
 
-// What is stored into a member that is a pointer is of its type: memory that was allocated just
-// now.
+// A value that is stored into a pointer member gets the type of the member. This finds the type of
+// memory that was just allocated.
 void RegisterTypes::learn(State& state, const Instruction& instruction, const Value& stored) {
     const MemoryReference& reference = instruction.form->references[0];
     if (reference.bytes != kPointerBytes || reference.kind != TRACE_SITE_WRITE) return;
@@ -476,7 +475,7 @@ Value RegisterTypes::operand(const State& state, const Instruction& instruction,
     return is_whole(reg) ? in_register(state, reg.number, instruction.pc) : Value{};
 }
 
-// What a move has to the right of its destination.
+// The source operand of a move.
 Value RegisterTypes::source_of(const State& state, const Instruction& instruction) {
     const Form& form = *instruction.form;
     if (form.reference_count != 0 && form.references[0].kind == TRACE_SITE_READ)
@@ -486,7 +485,7 @@ Value RegisterTypes::source_of(const State& state, const Instruction& instructio
         form.sources[1].kind != RegisterOperand::kNone ? form.sources[1] : form.sources[0];
     if (last.kind != RegisterOperand::kNone) return operand(state, instruction, last);
     if (form.imm_bytes == 0) return {};
-    // A move to half a register clears the other half.
+    // A move to the lower half of a register clears the upper half.
     const std::int64_t number = form.destination.bytes == 4
                                     ? static_cast<std::uint32_t>(instruction.immediate())
                                     : instruction.immediate();
@@ -503,7 +502,7 @@ Value RegisterTypes::stored_by(const State& state, const Instruction& instructio
     }
 }
 
-// The sum of an address and an index, whichever is which.
+// The sum of an address and an index, in any order.
 Value RegisterTypes::added(const State& state, std::uint64_t pc, Value a, Value b) {
     if (as_pointer(a).kind == Value::Kind::kUnknown) std::swap(a, b);
     if (as_pointer(a).kind == Value::Kind::kUnknown) {
@@ -519,7 +518,7 @@ Value RegisterTypes::moved_number(const State& state, const RegisterOperand& fro
     return value.kind == Value::Kind::kNumber ? value : Value{};
 }
 
-// Of the destination, where that is a register.
+// The new value of the destination register.
 Value RegisterTypes::result_of(const State& state, const Instruction& instruction) {
     const Form& form = *instruction.form;
     const RegisterOperand& to = form.destination;
@@ -592,7 +591,7 @@ Value RegisterTypes::result_of(const State& state, const Instruction& instructio
         default:
             break;
     }
-    // If it moves, or does not.
+    // The move may happen or not.
     if (form.mnemonic >= ZYDIS_MNEMONIC_CMOVB && form.mnemonic <= ZYDIS_MNEMONIC_CMOVZ)
         return merged(before, source_of(state, instruction));
     return {};

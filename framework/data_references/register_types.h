@@ -1,7 +1,6 @@
-// What the registers and the stack frame of a function hold while its code runs: addresses of which
-// types of objects. Known are the function's variables, where debug information says that they are
-// in a register, and what the code makes of them: moves, sums, loads of members that are pointers,
-// calls that return some.
+// Finds the types of the objects that registers and the stack frame point to, for each instruction
+// of a function. Starts from variables that debug information places in registers, and follows the
+// code: moves, sums, loads of pointers from members, and calls that return pointers.
 #pragma once
 
 #include "framework/data_references/function_code.h"
@@ -20,35 +19,36 @@
 
 namespace assay::data_references {
 
-// What a register or a slot of the frame holds.
+// The value of a register or of a slot in the frame.
 struct Value {
     enum class Kind : std::uint8_t {
-        kUnknown,   // `offset` is the instruction that it comes from, or 0
-        kNumber,    // one that is not known, plus offset: an index
-        kZero,      // that is, any null pointer
+        kUnknown,   // `offset` is the pc of the instruction that made it, or 0
+        kNumber,    // an unknown number plus offset, such as an index
+        kZero,      // also null pointers
         kPointer,   // address of an object of a type, plus offset
-        kConstant,  // a number, which can be an address of the program
-        kFrame,     // rsp before the function was called (kFrameAddress), plus offset
+        kConstant,  // a known number, possibly an address in the program
+        kFrame,     // rsp before the call of the function (kFrameAddress), plus offset
     };
     Kind kind = Kind::kUnknown;
     symbols::DataTypeId type = 0;
     std::int64_t offset = 0;
-    // Of a pointer: there is an array of such objects, since the code goes from one to another.
+    // For a pointer: the code steps from object to object, so there is an array of them.
     bool in_array = false;
 
     bool operator==(const Value&) const = default;
 };
 
-// What a reference to memory is to.
+// The target of a reference to memory.
 struct DataTarget {
     enum class Kind : std::uint8_t {
         kUnknown,
-        kStack,  // the frame, but for structs and arrays there
+        kStack,  // the frame, except structs and arrays in it
         kObject,
     };
     Kind kind = Kind::kUnknown;
     symbols::DataTypeId type = 0;
-    std::int64_t offset = 0;  // of its beginning; may be that of a neighbour of its type
+    std::int64_t offset =
+        0;  // from the object's start; can be outside, in a neighbour of the same type
     std::uint16_t bytes = 0;
 };
 
@@ -58,8 +58,8 @@ class RegisterTypes {
                   DebugEntries& entries, symbols::DataTypes& types)
         : code_(code), variables_(variables), entries_(entries), types_(types) {}
 
-    // Calls `take` for each of the code's instructions that refers to memory. `targets` are those
-    // of its form's references.
+    // Calls `take` for each instruction that refers to memory. `targets` are in the order of the
+    // references of its form.
     using Take =
         std::function<void(const native::Instruction&, const std::array<DataTarget, 2>& targets)>;
     void find(const Take& take);
@@ -67,7 +67,7 @@ class RegisterTypes {
   private:
     struct State {
         std::array<Value, 16> registers;
-        std::map<std::int64_t, Value> slots;  // of 8 bytes, by offset in the frame
+        std::map<std::int64_t, Value> slots;  // of 8 bytes each, by offset from kFrameAddress
         bool reached = false;
     };
 
@@ -95,7 +95,7 @@ class RegisterTypes {
                          std::uint16_t bytes);
     struct FrameVariable {
         symbols::DataTypeId type;
-        std::int64_t offset;  // in it
+        std::int64_t offset;  // in the variable
         bool indirect;        // see VariableLocations::InMemory
     };
     std::optional<FrameVariable> frame_variable(const State& state, std::uint64_t pc,

@@ -8,7 +8,7 @@
 namespace assay::data_references {
 namespace {
 
-constexpr int kDeepest = 64;  // blocks and namespaces within one another
+constexpr int kDeepest = 64;  // nesting of blocks and namespaces
 
 }  // namespace
 
@@ -28,7 +28,7 @@ void DebugEntries::add_children(Dwarf_Die& parent, const std::string& scope, int
     };
     Dwarf_Die child;
     const void* before = parent.addr;
-    // A damaged file may call an earlier entry the next one.
+    // In damaged files, the next entry may be an earlier one.
     for (int rest = dwarf_child(&parent, &child); rest == 0 && child.addr > before;
          rest = dwarf_siblingof(&child, &child)) {
         before = child.addr;
@@ -59,7 +59,7 @@ void DebugEntries::add_children(Dwarf_Die& parent, const std::string& scope, int
     }
 }
 
-// Types are not asked for yet: their scopes are not known.
+// Does not read the type yet, because the scopes of types are not yet known.
 void DebugEntries::add_variable(Dwarf_Die& variable) {
     Dwarf_Attribute attribute;
     Dwarf_Op* operations = nullptr;
@@ -88,7 +88,7 @@ void DebugEntries::add_function(Dwarf_Die& function) {
     for (int ranges = 0; ranges < kDeepest; ++ranges) {
         offset = dwarf_ranges(&function, offset, &base, &start, &end);
         if (offset <= 0) return;
-        // What the linker has dropped begins at 0.
+        // Code that the linker has dropped begins at 0.
         if (start != 0 && start < end) code_.try_emplace(start, Code{end, function});
     }
 }

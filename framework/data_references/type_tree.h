@@ -1,5 +1,5 @@
-// The types and members that references of a run go to, of all objects. The same struct is
-// described in each object, and each compilation unit, that uses it.
+// The types and members that a run refers to, for all objects together. Each object and each
+// compilation unit describes the structs that it uses, so a struct can occur many times.
 #pragma once
 
 #include "framework/symbols/data_types.h"
@@ -14,21 +14,20 @@
 
 namespace assay::data_references {
 
-// What the debug information of one object has at which address: functions, and variables that stay
-// where they are.
+// The functions and static variables of one object by address, from its debug information.
 
 class DebugEntries {
   public:
-    // Tells `types` the scopes of all types.
+    // Sets the scopes of all types in `types`.
     DebugEntries(Dwarf* dwarf, symbols::DataTypes& types);
 
     struct Variable {
         std::uint64_t address;
         symbols::DataTypeId type;
     };
-    // That contains the address, which is the object's own.
+    // The variable that contains the link-time address.
     std::optional<Variable> variable_at(std::uint64_t address);
-    // A DW_TAG_subprogram that has code, or null.
+    // The DW_TAG_subprogram that contains the address, or null.
     const Dwarf_Die* function_at(std::uint64_t address) const;
 
   private:
@@ -44,36 +43,37 @@ class DebugEntries {
         Dwarf_Die die;
         symbols::DataTypeId type;
         std::uint64_t size;
-        bool read;  // type and size
+        bool read;  // `type` and `size` are set
     };
     symbols::DataTypes& types_;
     std::map<std::uint64_t, VariableEntry> variables_;
-    std::map<std::uint64_t, Code> code_;  // by its first address
+    std::map<std::uint64_t, Code> code_;  // by start
 };
 
 struct TypeNode {
-    std::uint32_t parent = 0;  // a member's type, or the member that it is a part of; else 0
+    std::uint32_t parent = 0;  // a member's type, or the member around it; 0 for types
     bool is_member = false;
     std::string name;  // never empty
     std::uint64_t offset = 0,
-                  size = 0;  // in bytes; of members, from the start of the type they are in
+                  size =
+                      0;  // in bytes; offsets of members count from the start of the outermost type
     std::uint32_t first_bit = 0, bits = 0;  // of a bit-field
     std::string type;                       // of a member
     std::string kind;  // of a type: "struct", "class", "union", "pointer" or "other"
     std::string file;  // where a struct is declared
     std::uint32_t line = 0;
-    std::uint64_t alignment = 1;   // of its beginning, that its kind of data has
-    std::uint32_t bit_fields = 1;  // more than one: several that share bytes
+    std::uint64_t alignment = 1;   // of this kind of data, in bytes
+    std::uint32_t bit_fields = 1;  // more than 1 if several share bytes
 };
 
 class TypeTree {
   public:
-    // Its number, from 1 on. Nodes are numbered in the order of their first use, and after those
-    // that they are in.
+    // Returns the number of the node, from 1. Nodes are numbered by their first use, and parents
+    // before children.
     std::uint32_t add(const symbols::DataPlace& place, symbols::DataTypes& types);
-    // The same for each member of its outermost type.
+    // Adds all members of the outermost type of `place`.
     void add_members(const symbols::DataPlace& place, symbols::DataTypes& types);
-    // The first stands for none.
+    // The first node is unused.
     const std::vector<TypeNode>& nodes() const { return nodes_; }
 
   private:

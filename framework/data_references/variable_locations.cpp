@@ -12,18 +12,18 @@ using namespace native;
 using symbols::DataType;
 using symbols::DataTypeId;
 
-constexpr int kDeepestBlock = 64;              // blocks within one another
-constexpr std::size_t kMostEntries = 1 << 18;  // of one function, in which inlined ones count
+constexpr int kDeepestBlock = 64;                        // nesting of blocks
+constexpr std::size_t kMostEntries = 1 << 18;            // of one function, with inlined ones
 constexpr std::ptrdiff_t kMostVariableRanges = 1 << 14;  // of one variable
 
-// By DWARF's number (System V ABI, AMD64 supplement, figure 3.36).
+// Converts DWARF's number (System V ABI, AMD64 supplement, figure 3.36).
 std::uint8_t gpr_of_dwarf(std::uint64_t number) {
     constexpr std::array<std::uint8_t, 16> kNumbers = {RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP,
                                                        R8,  R9,  R10, R11, R12, R13, R14, R15};
     return number < kNumbers.size() ? kNumbers[number] : kNoGpr;
 }
 
-// DW_OP_reg...: the register holds the value.
+// The register of DW_OP_reg..., which holds the value itself.
 std::uint8_t holding(const Dwarf_Op& operation) {
     if (operation.atom >= DW_OP_reg0 && operation.atom <= DW_OP_reg31)
         return gpr_of_dwarf(operation.atom - DW_OP_reg0);
@@ -35,7 +35,7 @@ struct Sum {
     std::int64_t offset = 0;
 };
 
-// DW_OP_breg...: a register and a constant.
+// The operands of DW_OP_breg...: a register and a constant.
 Sum sum_of(const Dwarf_Op& operation) {
     if (operation.atom >= DW_OP_breg0 && operation.atom <= DW_OP_breg31)
         return {gpr_of_dwarf(operation.atom - DW_OP_breg0),
@@ -77,7 +77,7 @@ void VariableLocations::add_children(Dwarf_Die& parent, int depth) {
     if (depth == kDeepestBlock) return;
     Dwarf_Die child;
     const void* before = parent.addr;
-    // A damaged file may call an earlier entry the next one.
+    // In damaged files, the next entry may be an earlier one.
     for (int rest = dwarf_child(&parent, &child);
          rest == 0 && child.addr > before && entries_ < kMostEntries;
          rest = dwarf_siblingof(&child, &child)) {
@@ -170,7 +170,7 @@ void VariableLocations::add_whole(Operations operations, std::uint64_t start, st
     }
 }
 
-// A small struct, such as a string_view, can have registers for its members.
+// The members of a small struct, such as a string_view, can be in registers.
 void VariableLocations::add_pieces(Operations operations, std::uint64_t start, std::uint64_t end,
                                    DataTypeId type) {
     std::uint64_t offset = 0;
@@ -192,7 +192,7 @@ void VariableLocations::add_pieces(Operations operations, std::uint64_t start, s
 void VariableLocations::add_in_memory(std::uint64_t start, std::uint64_t end, std::uint8_t base,
                                       std::int64_t offset, DataTypeId type, bool indirect) {
     in_memory_.push_back({start, end, base, offset, type, indirect});
-    // Not of the frame: then it is the address of an object that lies elsewhere.
+    // A base that is not the frame holds the address of an object elsewhere.
     if (!indirect && base < 16 && base != RSP && base != RBP)
         add_in_register(base, start, end, {type, -offset});
 }
@@ -211,7 +211,7 @@ bool VariableLocations::is_better(const Pointee& a, const Pointee& b) const {
     return rank(a) > rank(b);
 }
 
-// Of ranges that overlap, the better one counts.
+// Where ranges overlap, keeps the better one.
 void VariableLocations::choose() {
     for (std::vector<Range>& ranges : in_registers_) {
         std::sort(ranges.begin(), ranges.end(),

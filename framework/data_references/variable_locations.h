@@ -1,5 +1,6 @@
-// Where the variables of a function are while its code runs, as far as that tells the types of what
-// registers point to and of what lies in the stack frame; and what its calls return.
+// The locations of the variables of a function, from debug information. They give the types of
+// objects that registers point to, and of data in the stack frame. Also the types that calls
+// return.
 #pragma once
 
 #include "framework/symbols/data_types.h"
@@ -17,36 +18,37 @@
 
 namespace assay::data_references {
 
-// The address of an object of a type, and so many bytes more.
+// The address of an object of a type, plus an offset in bytes.
 struct Pointee {
     symbols::DataTypeId type = 0;
     std::int64_t offset = 0;
 };
 
-// Instead of a register: what rsp was before the function was called (DWARF's canonical frame
+// Stands for a register: the value of rsp before the call of the function (DWARF's canonical frame
 // address).
 inline constexpr std::uint8_t kFrameAddress = 32;
 
 class VariableLocations {
   public:
-    // A DW_TAG_subprogram.
+    // `function` is a DW_TAG_subprogram.
     VariableLocations(const Dwarf_Die& function, symbols::DataTypes& types);
 
-    // Of a variable that the register (native::Gpr) holds before the instruction at `pc`. Where
-    // there are several, of the largest object: a derived class more likely than its base.
+    // The object that the register (native::Gpr) points to before the instruction at `pc`, from a
+    // variable in the register. Among several variables, the largest object counts: a derived class
+    // is likelier than its base.
     std::optional<Pointee> in_register(unsigned reg, std::uint64_t pc) const;
 
     struct InMemory {
-        std::uint64_t start, end;  // of the code for which it is true
+        std::uint64_t start, end;  // of the code where this holds
         std::uint8_t base;         // native::Gpr or kFrameAddress
-        std::int64_t offset;       // of its first byte from there
+        std::int64_t offset;       // of the variable from `base`, in bytes
         symbols::DataTypeId type;
-        bool indirect;  // what lies there is the variable's address
+        bool indirect;  // the address of the variable lies there
     };
     std::span<const InMemory> in_memory() const { return in_memory_; }
-    // The type that the call returns which returns to `pc`; none if that is not known.
+    // The result type of the call that returns to `pc`; empty if not known.
     std::optional<symbols::DataTypeId> returned_to(std::uint64_t pc) const;
-    // Where calls would return to that never do.
+    // The return addresses of calls to functions that never return.
     const std::unordered_set<std::uint64_t>& never_returned_to() const { return never_; }
 
   private:
@@ -77,7 +79,7 @@ class VariableLocations {
     std::uint8_t frame_base_ = native::kNoGpr;
     std::int64_t frame_offset_ = 0;
     std::size_t entries_ = 0;
-    std::array<std::vector<Range>, 16> in_registers_;  // in the end sorted, none in another
+    std::array<std::vector<Range>, 16> in_registers_;  // sorted and disjoint after choose()
     std::vector<InMemory> in_memory_;
     std::unordered_map<std::uint64_t, symbols::DataTypeId> returned_;
     std::unordered_set<std::uint64_t> never_;
