@@ -20,7 +20,7 @@ using assay::with_commas;
 
 constexpr std::uint64_t kLeastMoved = 90;  // percent of references, for a layout to be tried
 
-// A struct, and what has been found out about it.
+// A struct and the results for it.
 struct Examined {
     std::uint32_t number;
     Instances instances;
@@ -83,8 +83,8 @@ void find_instances(const assay::Trace& trace, Recording& recording, const Struc
         if (examined != nullptr) examined->instances.find_arrays(trace);
 }
 
-// Calls `take(struct, address of the instance, unit)` for each reference to one of those that are
-// examined. Where an instruction's type is not known, as Trial has it.
+// Calls `take(struct, address of the instance, unit)` for each reference to an examined struct.
+// Treats instructions of unknown type like Trial.
 template <typename Take>
 void each_unit(Recording& recording, const Structs& structs, std::span<const trace_site_t> sites,
                std::deque<Examined>& examined, const Take& take) {
@@ -113,7 +113,7 @@ void each_unit(Recording& recording, const Structs& structs, std::span<const tra
     });
 }
 
-// How often members are referred to, and which together.
+// Counts the references to each member, and the members that are used together.
 void find_use(Recording& recording, Structs& structs, std::span<const trace_site_t> sites,
               std::deque<Examined>& examined, const std::vector<Examined*>& by_struct) {
     each_unit(recording, structs, sites, examined,
@@ -164,7 +164,8 @@ std::string use_of(const Struct& of, bool objects) {
         out += "  used together in " + percent(sets[i].first, visits, 1) + " of " +
                with_commas(visits) + " visits: " + names + "\n";
     }
-    // Blocks that are used for something else later are referred to then, too.
+    // Members that seem hardly ever used: a freed block can be reused for other data, whose
+    // references count here.
     constexpr std::uint64_t kOften = 1000;
     std::string rarely;
     for (const Unit& unit : of.units) {

@@ -1,5 +1,5 @@
-// What the profiler tells: for the structs with the most misses, how their members are used, and
-// the misses that each layout has in a replay.
+// The report of the profiler. For the structs with the most misses, it shows the use of their
+// members, and the misses of each layout in a replay.
 #pragma once
 
 #include "plugins/common/geometry.h"
@@ -13,7 +13,7 @@
 namespace struct_layout {
 
 struct Wanted {
-    std::string name;  // of a struct; "": those that have the most misses
+    std::string name;  // of a struct; "": the structs with the most misses
     std::size_t most = 3;
 };
 

@@ -76,7 +76,7 @@ std::uint32_t Structs::add(const assay::Trace& trace, std::uint32_t number) {
         unit.members.push_back({row->name, row->type, row->bits});
         end = std::max(end, row->offset + row->bytes);
         unit.bytes = end - unit.offset;
-        // Bit-fields do not cross the borders of what is as large as they are together.
+        // Aligned to the rounded-up size of the unit, so that no bit-field crosses a border.
         unit.alignment = std::max(
             unit.alignment,
             row->bits == 0 ? row->alignment : std::min(std::bit_ceil(unit.bytes), row->alignment));
@@ -153,8 +153,9 @@ std::uint64_t rounded_up(std::uint64_t number, std::uint64_t to) {
     return (number + to - 1) / to * to;
 }
 
-// What must come first; then line by line the most used one and what is used most often together
-// with those of its line; then what is not used, as it was.
+// Orders units: first those that must be first, then used units, then unused ones in their old
+// order. Each line starts with the most used unit that is left, followed by the units that are used
+// together with it most often.
 Units by_use(const Struct& of, Units units, std::uint64_t line) {
     Units order;
     std::uint64_t in_line = 0;
@@ -181,7 +182,7 @@ Units by_use(const Struct& of, Units units, std::uint64_t line) {
     return order;
 }
 
-// Puts units one behind the other; into the holes that alignment leaves goes the next that fits.
+// Lays out units one after the other. Fills holes from alignment with the next unit that fits.
 Layout::Part pack(const Struct& of, Units units, std::vector<std::uint64_t>& offsets) {
     Layout::Part part;
     std::uint64_t end = 0;
@@ -210,7 +211,7 @@ void add(std::vector<Layout>& to, Layout layout, const Struct& of) {
     to.push_back(std::move(layout));
 }
 
-// With its first part as large as a power of two, so that no element lies in two lines.
+// Rounds the size of the first part up to a power of two, so that no element lies in two lines.
 void add_aligned(std::vector<Layout>& to, Layout layout, const Struct& of, std::uint64_t line) {
     Layout::Part& first = layout.parts[0];
     if (first.bytes >= line || line % first.bytes == 0) return;
@@ -238,8 +239,8 @@ void add_orders(std::vector<Layout>& to, const Struct& of, const Units& all, std
     add_aligned(to, std::move(layout), of, line);
 }
 
-// How many visits a member needs to be in the first of two structs: between the members that are
-// used more and those that are used less are the largest gaps, as a ratio.
+// The numbers of visits that a member needs to be in the first of two structs. Chooses the largest
+// gaps, as ratios, between the visits of members.
 std::vector<std::uint64_t> places_to_split(const Struct& of) {
     constexpr std::size_t kMostSplits = 4;
     std::set<std::uint64_t> visits{0};
@@ -277,8 +278,8 @@ void add_splits(std::vector<Layout>& to, const Struct& of, const Units& all, std
     }
 }
 
-// "node *" and "int[4]" stand around the name. Base classes, pointers to virtual functions and what
-// has no name of its own cannot be written like that.
+// Puts the name into types such as "node *" and "int[4]". Writes base classes, pointers to virtual
+// functions and unnamed members as C comments.
 std::string declared(const Unit::Member& member) {
     if (member.type.starts_with('(') || member.type == member.name)
         return "/* " + member.type + " " + member.name + " */";

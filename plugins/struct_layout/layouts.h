@@ -1,5 +1,4 @@
-// Other layouts of a struct that may be better, to be tried: its members in another order, or in
-// two structs.
+// Candidate layouts of a struct: its members in another order, or split into two structs.
 #pragma once
 
 #include <array>
@@ -13,11 +12,11 @@
 
 namespace struct_layout {
 
-// The structs of the program, what of them is used together, and where their instances are.
+// The structs of the program, the members that are used together, and the places of instances.
 
 inline constexpr std::uint32_t kNone = UINT32_MAX;
 
-// What stays together wherever it is put: a member, or bit-fields that share bytes.
+// The smallest part that a layout moves: a member, or bit-fields that share bytes.
 struct Unit {
     struct Member {
         std::string name, type;
@@ -26,7 +25,7 @@ struct Unit {
     std::vector<Member> members;
     std::uint64_t offset = 0, bytes = 0, alignment = 1;
     std::uint64_t references = 0;
-    std::uint64_t visits = 0;  // of an instance, in which it is used
+    std::uint64_t visits = 0;  // of instances, in which the unit is used
     bool first = false;        // a base class, or the pointer to virtual functions
     bool last = false;         // an array without a bound
 
@@ -38,27 +37,27 @@ struct Struct {
     std::string name;
     std::uint64_t bytes = 0, alignment = 1;
     std::vector<Unit> units;             // by offset
-    std::vector<std::uint32_t> unit_at;  // by byte: kNone in holes
+    std::vector<std::uint32_t> unit_at;  // by byte; kNone in holes
     std::uint64_t references = 0, l1_misses = 0, ll_misses = 0;
-    // How often units were used in one visit of an instance, by sets of units: those of the most
-    // references, up to 64 of them. `bits` has the bit of each.
+    // The number of visits by the set of units that they used. A set is a bit mask of the 64 units
+    // with the most references; `bits` has the bit of each unit.
     std::map<std::uint64_t, std::uint64_t> visits;
     std::vector<std::uint32_t> bits;
 
-    // Why no other layout is looked for; "" if one is.
+    // The reason why layouts() cannot be used, or "".
     std::string obstacle() const;
     std::uint64_t together(std::uint32_t unit, std::uint32_t other) const;
-    // The unit that has all of these bytes; kNone if none has.
+    // The unit that contains all these bytes, or kNone.
     std::uint32_t unit_of(std::uint64_t offset, std::uint64_t size) const;
 };
 
-// Of a site: which struct its references are to.
+// The struct that a site refers to.
 struct SiteUse {
     std::uint32_t of = kNone;           // an index in Structs::all
-    std::uint64_t offset = UINT64_MAX;  // of each reference in the struct; UINT64_MAX: it varies
+    std::uint64_t offset = UINT64_MAX;  // of each reference in the struct; UINT64_MAX if it varies
 };
 
-// Those that references of the run are to.
+// All structs that the run refers to.
 class Structs {
   public:
     explicit Structs(const assay::Trace& trace);
@@ -75,11 +74,11 @@ class Structs {
     std::vector<SiteUse> by_site_;
 };
 
-// Where instances of one struct are: arrays of them, one after the other in one variable or block.
+// An array of instances of one struct in one variable or block.
 struct InstanceArray {
     std::uint64_t start = 0, count = 0;
-    bool in_block = false;  // it is known which variable or block it is in
-    bool regular = true;    // instances are a multiple of the struct's size apart
+    bool in_block = false;  // the variable or block is known
+    bool regular = true;    // the distances of instances are multiples of the struct's size
 };
 
 class Instances {
@@ -89,11 +88,10 @@ class Instances {
     void seen(std::uint64_t start) {
         if (start != last_) starts_.insert(last_ = start);
     }
-    // When all have been seen.
+    // Call it after the last seen().
     void find_arrays(const assay::Trace& trace);
     const std::vector<InstanceArray>& arrays() const { return arrays_; }
-    // The array that an address lies in, by its index; kNone if it is in none. `hint` is what was
-    // found last.
+    // The index of the array that contains an address, or kNone. `hint` is the last result.
     std::uint32_t find(std::uint64_t address, std::uint32_t& hint) const;
 
   private:
@@ -107,7 +105,8 @@ class Instances {
     std::vector<InstanceArray> arrays_;  // by start
 };
 
-// Counts visits: the references to an instance while it is among those that were referred to last.
+// Counts visits. A visit is a series of references to an instance that stays among the 16 last used
+// ones.
 class Visits {
   public:
     void refer(std::uint64_t instance, std::uint64_t units);
@@ -121,32 +120,33 @@ class Visits {
     void leave(const Visit& visit) {
         if (visit.units != 0) ++counts_[visit.units];
     }
-    std::array<Visit, 16> recent_{};  // the last one first
+    std::array<Visit, 16> recent_{};  // the most recent first
     std::map<std::uint64_t, std::uint64_t> counts_;
 };
 
 struct Layout {
     struct Part {
-        std::vector<std::uint32_t> units;  // in their order
+        std::vector<std::uint32_t> units;
         std::uint64_t bytes = 0, alignment = 1;
-        bool padded = false;   // at its end, to be as large as it is
-        bool aligned = false;  // to more than its members need
+        bool padded = false;   // with bytes added at the end, to keep the size
+        bool aligned = false;  // more strictly than its members need
     };
     std::string name;
-    std::vector<Part> parts;             // two: an instance is an element of two arrays
+    std::vector<Part> parts;             // with two parts, an instance is an element of two arrays
     std::vector<std::uint32_t> part_of;  // by unit
     std::vector<std::uint64_t> offsets;  // by unit, in its part
 
-    // Whether instances are where they were, so that arrays need not be known.
+    // True if instances stay at their addresses. The trial then needs no arrays.
     bool keeps_places(const Struct& of) const {
         return parts.size() == 1 && parts[0].bytes == of.bytes;
     }
 };
 
-// Those to try, each once. What is used together comes together, in lines of that size.
+// The layouts to try, without duplicates. Puts members that are used together into the same line of
+// `line` bytes.
 std::vector<Layout> layouts(const Struct& of, std::uint64_t line);
 
-// As C, with offsets.
+// C source with offsets in comments.
 std::string text(const Layout& layout, const Struct& of);
 
 }  // namespace struct_layout

@@ -38,9 +38,9 @@ void Trial::take(std::uint32_t thread, std::span<const trace_record_t> records) 
     simulator_->process(thread, records_.data(), records_.size());
 }
 
-// What is to an instance by an instruction whose type is not known is to the member that is there.
-// What is to several, as what fills or copies all of it, is to each of them, wherever it is then;
-// where instances keep their places, it is as it was.
+// An instruction of unknown type that refers to an instance refers to the member at this place. If
+// it covers several members, for example to copy the whole struct, it is divided. If the layout
+// keeps the places of instances, it stays as it was.
 void Trial::refer(const trace_record_t& record, const SiteUse& use) {
     const bool own = use.of == number_;
     const std::uint32_t index = own || use.of == kNone || !keeps_places_
@@ -70,7 +70,7 @@ bool Trial::move(const trace_record_t& record, const SiteUse& use, const Instanc
     if (!array.regular) return false;
     const std::uint64_t at = record.value - array.start;
     if (use.offset != UINT64_MAX && use.offset != at % of_.bytes) return false;
-    // Two structs need an index that both have; a block alone stays where it is.
+    // Two structs need a common index, so a single instance outside of arrays is not split.
     if (!keeps_places_ && (!array.in_block || (layout_.parts.size() > 1 && array.count == 1)))
         return false;
     const std::uint64_t bytes = std::max<std::uint16_t>(sites_[record.site].bytes, 1);
@@ -90,7 +90,7 @@ bool Trial::move(const trace_record_t& record, const SiteUse& use, const Instanc
         const std::uint64_t address = part_start(array, part) +
                                       from / of_.bytes * layout_.parts[part].bytes +
                                       layout_.offsets[unit] + (within - of.offset);
-        // Neighbours that stay neighbours are one reference, as they were.
+        // Members that are still neighbours stay one reference.
         if (records_.size() != before && address == expected &&
             records_.back().site - own_sites_ + size <= kMostBytes)
             records_.back().site += static_cast<std::uint32_t>(size);
@@ -106,7 +106,7 @@ std::uint32_t Trial::site_of_bytes(std::uint64_t bytes) const {
     return own_sites_ + static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, kMostBytes));
 }
 
-// The second array follows the first, in a line of its own.
+// The second array starts in the line after the first.
 std::uint64_t Trial::part_start(const InstanceArray& array, std::uint32_t part) const {
     constexpr std::uint64_t kBetween = 64;
     const Layout::Part& first = layout_.parts[0];
@@ -132,14 +132,15 @@ Misses Trial::sum(bool own) const {
 namespace {
 
 constexpr std::uint32_t kChunk = 1 << 16;
-constexpr int kZstdLevel = 1;  // differences of walks are the same again and again: any finds that
+constexpr int kZstdLevel = 1;  // any level finds the repeated differences of walks
 
 [[noreturn]] void fail(const char* what) {
     throw std::runtime_error(std::string("the recorded references cannot be ") + what + ": " +
                              std::strerror(errno));
 }
 
-// Seven bits in each byte, the lowest first; differences of both signs are small numbers.
+// Writes seven bits in each byte, the lowest first. The sign goes into the lowest bit, so that
+// small differences of both signs are short.
 void put(std::vector<unsigned char>& to, std::uint64_t difference) {
     std::uint64_t number = difference << 1 ^ (difference >> 63 != 0 ? ~std::uint64_t{0} : 0);
     for (; number >= 0x80; number >>= 7) to.push_back(static_cast<unsigned char>(number | 0x80));

@@ -1,6 +1,4 @@
-// The recorded references once more, as if a struct had another layout.
-//
-// Also the recording of the references that are replayed.
+// Records references, and replays them as if a struct had another layout.
 #pragma once
 
 #include "plugins/cache/simulator.h"
@@ -21,24 +19,24 @@ struct Misses {
     std::uint64_t l1 = 0, ll = 0;
 };
 
-// Of one layout of one struct.
+// The replay with one layout of one struct.
 class Trial {
   public:
-    // All must live longer. `sites` are all there are.
+    // All references must outlive the trial. `sites` is the complete table.
     Trial(const Layout& layout, std::uint32_t number, const Structs& structs,
           const Instances& instances, std::span<const trace_site_t> sites,
           const cache::Geometries& geometries);
 
     void take(std::uint32_t thread, std::span<const trace_record_t> records);
 
-    Misses all() const { return sum(false); }  // of the program's data
-    Misses own() const { return sum(true); }   // of the struct
-    // References that are to the struct, and those of them that are where the layout has them.
+    Misses all() const { return sum(false); }  // for all data of the program
+    Misses own() const { return sum(true); }   // for this struct
+    // References to the struct, and those that the layout could move.
     std::uint64_t references() const { return references_; }
     std::uint64_t moved() const { return moved_; }
 
   private:
-    // References that become several have sites of their own, by how many bytes they are.
+    // If a reference is divided, its parts get extra sites, one for each number of bytes.
     static constexpr std::uint32_t kMostBytes = 64;
 
     Misses sum(bool own) const;
@@ -55,24 +53,24 @@ class Trial {
     const Instances& instances_;
     const bool keeps_places_;
     std::vector<trace_site_t> sites_;
-    std::uint32_t own_sites_;  // the first of them
+    std::uint32_t own_sites_;  // the first extra site
     std::unique_ptr<cache::Simulator> simulator_;
     std::vector<trace_record_t> records_;
     std::vector<std::uint32_t> hints_;  // by site
     std::uint64_t references_ = 0, moved_ = 0;
 };
 
-// The references of a run, to be replayed: compressed, in a temporary file without a name.
+// The references of a run, compressed in a temporary file without a name.
 
 class Recording {
   public:
-    // The file gets no larger than that; what follows is left out.
+    // When the file has `most_bytes`, later references are left out.
     explicit Recording(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
 
-    // Those of one thread, in the order in which they are to be replayed. Only the site and the
-    // value are kept. Throws std::runtime_error if there is no room in the file system.
+    // Adds references of one thread; replay() keeps the order of all calls. Keeps only the site and
+    // the value. Throws std::runtime_error if the file system is full.
     void add(std::uint32_t thread, std::span<const trace_record_t> references);
-    // After the last.
+    // Call it after the last add().
     void end() { write(); }
 
     std::uint64_t references() const { return references_; }
@@ -90,7 +88,7 @@ class Recording {
     struct Close {
         void operator()(std::FILE* file) const { std::fclose(file); }
     };
-    // What the next record is told as a difference to.
+    // The values that the differences in the next record are based on.
     struct Before {
         std::uint32_t site = 0;
         std::vector<std::uint64_t> values;  // by site
@@ -102,7 +100,7 @@ class Recording {
     const std::uint64_t most_bytes_;
     std::unique_ptr<std::FILE, Close> file_;
     std::vector<Chunk> chunks_;
-    std::vector<unsigned char> pending_, packed_;  // of a chunk
+    std::vector<unsigned char> pending_, packed_;  // of the current chunk
     std::uint32_t pending_thread_ = 0, pending_count_ = 0;
     Before before_;
     std::uint64_t references_ = 0, left_out_ = 0, bytes_ = 0;

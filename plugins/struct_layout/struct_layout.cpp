@@ -1,5 +1,5 @@
-// The struct-layout profiler: which order of a struct's members, or which two structs, would have
-// had fewer misses.
+// The struct-layout profiler. It finds an order of a struct's members, or a split into two structs,
+// that has fewer misses.
 #include "plugins/cache/settings.h"
 #include "plugins/cache/simulator.h"
 #include "plugins/struct_layout/advice.h"
@@ -57,7 +57,7 @@ class StructLayoutProfiler final : public assay::Profiler {
             cache::apply(settings_, name, value);
     }
 
-    // The rest of a run cannot be replayed from a part of it.
+    // A replay needs all references of the run.
     void check_options() override {
         if (is_sampled())
             throw std::runtime_error(
@@ -109,7 +109,8 @@ class StructLayoutProfiler final : public assay::Profiler {
         for (uint32_t site = 0; site < sites.size(); ++site) {
             if (counts_[site] == 0) continue;
             const uint64_t pc = instrs[sites[site].instr].pc;
-            // As often in each execution of the instruction, but for repeated ones.
+            // Without contexts, because each execution has the same number of references, except in
+            // repeated string instructions.
             samples.count(pc, kReferences, counts_[site]);
             simulator_->each_context(site, [&](uint64_t context, const cache::SiteCounts& counts) {
                 samples.count(pc, kL1Misses, counts.l1_misses, context);
@@ -134,9 +135,9 @@ class StructLayoutProfiler final : public assay::Profiler {
     uint64_t most_megabytes_ = 4096;
     std::unique_ptr<Recording> recording_;
     std::unique_ptr<cache::Simulator> simulator_;
-    assay::Indexed<uint64_t> counts_;  // of references, by site
+    assay::Indexed<uint64_t> counts_;  // references, by site
     std::vector<trace_record_t> references_;
-    std::vector<uint32_t> contexts_;  // of these
+    std::vector<uint32_t> contexts_;  // of references_
     std::string summary_;
 };
 

@@ -78,7 +78,7 @@ struct Named {
     std::uint64_t number;
     const char* name;
 };
-// In the order of their numbers.
+// Sorted by number.
 constexpr Named kNames[] = {
 #include "system_call_names.inc"
 };

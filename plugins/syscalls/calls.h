@@ -1,5 +1,5 @@
-// What is known of system calls: their names, counts, the bytes that they move, who makes them, and
-// the summary at the end of a run.
+// System calls: their names and counts, the bytes that they transfer, their callers, and the
+// summary at the end of a run.
 #pragma once
 
 #include <assay/profiler.hpp>
@@ -10,8 +10,6 @@
 #include <vector>
 
 namespace syscalls {
-
-// What is counted of system calls.
 
 struct Tally {
     std::uint64_t calls = 0, errors = 0;
@@ -28,43 +26,41 @@ struct Tally {
     }
 };
 
-// Names of system calls and errors.
-
-// "openat"; "number 999" for one that the kernel's header did not have when assay was built.
+// For example "openat", or "number 999" for a call that was not in the kernel's header when assay
+// was built.
 std::string name_of_call(std::uint64_t number);
-// "ENOENT"; "error 999" for one that the C library does not know.
+// For example "ENOENT", or "error 999" for an error that the C library does not know.
 std::string name_of_error(std::uint32_t error);
 
-// How many bytes a system call has moved, where its result says that.
-
 enum class Moves : std::uint8_t {
-    kNothing,  // or nobody knows how much
+    kNothing,  // or an unknown number of bytes
     kIn,       // to the program
     kOut,      // from the program
     kBoth,     // from one descriptor to another
 };
 
-// What a result that is no error counts. Not of calls for several messages (recvmmsg, sendmmsg), of
-// asynchronous ones (io_submit, io_uring_enter), and of memory that is mapped.
+// The direction in which a call transfers bytes, if its result is their number. kNothing for calls
+// with several messages (recvmmsg, sendmmsg), asynchronous calls (io_submit, io_uring_enter), and
+// mapped memory.
 Moves moves(std::uint64_t number);
 
-// An instruction, and the context that it was executed in, as samples have it.
+// An instruction and its context, as in assay::Samples.
 struct Place {
     std::uint64_t pc;
     std::uint64_t context;
 };
 
-// For the end of a run.
+// Finds the callers of system calls, at the end of a run.
 class Callers {
   public:
-    // Must not outlive the call that `trace` is of.
+    // `trace` must stay valid.
     explicit Callers(const assay::Trace& trace) : trace_(trace) {}
 
-    // Of a system call at `pc` in the context with that number, the innermost call, or the system
-    // call itself, that is outside of the C library and the dynamic linker, and has a source line.
-    // If there is none with a line, the innermost outside; else the system call.
+    // The place to charge a system call at `pc` to: the innermost call, or the system call itself,
+    // outside of the C library and the dynamic linker that has a source line. Without such a line,
+    // the innermost call outside of them; otherwise the system call.
     Place find(std::uint64_t pc, std::uint32_t context);
-    // Reads debug information for all of them at once.
+    // Reads debug information for all calls at once. Optional.
     void prepare(const std::vector<Place>& calls);
 
   private:
@@ -75,15 +71,13 @@ class Callers {
     std::unordered_map<std::uint64_t, bool> has_line_;  // by pc
 };
 
-// True for the C library and what belongs to it: libc.so.6, ld-linux-x86-64.so.2, musl's.
+// True for the libraries of the C library, such as libc.so.6, ld-linux-x86-64.so.2, and those of
+// musl.
 bool is_c_library(std::string_view path);
 
-// The end-of-run summary: a table of system calls.
-
-// `by_number`: of each call that was made. Those with the most calls first, or with times those
-// that took longest.
+// A table of system calls, by number of calls, or by time if `times` is set.
 std::string summarise(const std::map<std::uint64_t, Tally>& by_number, bool times);
-// "read 120, write 12", the most frequent ones.
+// The most frequent calls, such as "read 120, write 12".
 std::string in_one_line(const std::map<std::uint64_t, Tally>& by_number);
 
 }  // namespace syscalls

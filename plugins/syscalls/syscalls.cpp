@@ -1,5 +1,5 @@
-// The system-call profiler: which system calls a program makes, from where, which fail, what they
-// move, and how long they take.
+// The system-call profiler. It counts system calls with their callers, errors, transferred bytes
+// and times.
 #include "plugins/syscalls/calls.h"
 
 #include <assay/context_rows.hpp>
@@ -42,10 +42,11 @@ constexpr std::array<vp_option_t, 2> kOptionTable{{
 
 enum List : std::uint32_t { kByCall, kByError };
 constexpr std::array<const char*, 2> kListNames{"calls", "errors"};
-constexpr unsigned kErrorBits = 16;  // of a value of kByError, below the call's number
+constexpr unsigned kErrorBits =
+    16;  // the low bits of a value of kByError; the call's number follows
 
 constexpr std::uint64_t kMostError = 4095;  // include/linux/err.h, MAX_ERRNO
-// More is none of these: the program has written over the trace.
+// Larger values mean that the program has written over the trace.
 constexpr std::uint64_t kMostBytes = 0x7ffff000;              // include/linux/fs.h, MAX_RW_COUNT
 constexpr std::uint64_t kMostTime = std::uint64_t{1} << 53U;  // nanoseconds: 104 days
 
@@ -87,7 +88,7 @@ class SystemCalls final : public assay::Profiler {
         if (trace.thread_end()) last_.erase(trace.thread());
     }
 
-    // What finish() would add up to.
+    // The sums of the counts that finish() would give.
     void totals(assay::Trace&, std::span<std::uint64_t> by_event) {
         Tally all;
         for (std::uint32_t row = 0; row < rows_.size(); ++row) all += tallies_[row];
@@ -148,7 +149,7 @@ class SystemCalls final : public assay::Profiler {
     }
 
   private:
-    // What an instruction asks for.
+    // An instruction that makes a system call, and the number of the call.
     struct Made {
         std::uint32_t instr;
         std::uint64_t number;
@@ -169,7 +170,7 @@ class SystemCalls final : public assay::Profiler {
 
     void end(Last& last, const trace_record_t& result) {
         Tally& tally = tallies_[last.row];
-        if (result.aux == 1) {  // it will be made again
+        if (result.aux == 1) {  // the kernel restarts the call
             last.state = Last::kNone;
             --tally.calls;
             return;
@@ -200,12 +201,12 @@ class SystemCalls final : public assay::Profiler {
     bool callers_ = true, times_ = false;
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> indexes_;  // in made_
     std::vector<Made> made_;
-    assay::ContextRows rows_;  // of contexts and what is made
+    assay::ContextRows rows_;  // by context and index in made_
     assay::Indexed<Tally> tallies_;
     std::unordered_map<std::uint32_t, std::map<std::uint32_t, std::uint64_t>> errors_;  // by row
     std::unordered_map<std::uint32_t, Last> last_;                                      // by thread
-    std::map<std::uint64_t, Tally> by_number_;  // finish(), for the summary
-    std::uint32_t list_ = kByCall;              // whose preface was asked for
+    std::map<std::uint64_t, Tally> by_number_;  // set by finish() for the summary
+    std::uint32_t list_ = kByCall;              // of the last preface()
 };
 
 }  // namespace

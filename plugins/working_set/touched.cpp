@@ -15,8 +15,8 @@ Touched::Touched(std::uint32_t line_bytes)
     : line_shift_(static_cast<unsigned>(std::countr_zero(line_bytes))) {}
 
 void Touched::learn(std::span<const trace_site_t> sites) {
-    // Of a larger reference the first bytes, of a line's size, count: so the filter of the capture
-    // takes it.
+    // A larger reference counts with the first bytes only, at most a line, as in the filter of the
+    // capture.
     const auto most = static_cast<std::uint16_t>(1U << line_shift_);
     for (const trace_site_t& site : sites.subspan(last_byte_.size())) {
         last_byte_.push_back(sites::is_data(site)
@@ -78,7 +78,7 @@ void Touched::end_interval(Own& own) {
         own.sizes.push_back(size);
     else
         ++own.left_out;
-    // After 2^32 intervals pages of the first could seem to be of this one; by then they are not.
+    // After 2^32 intervals the number wraps around. 0 is skipped, because it marks untouched pages.
     if (++own.interval == 0) own.interval = 1;
 }
 

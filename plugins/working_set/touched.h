@@ -1,6 +1,5 @@
-// Which lines and pages each thread touches for the first time in an interval, and in the run.
-//
-// Also what is said of it at the end of a run.
+// Counts the lines and pages that each thread touches for the first time, in an interval and in the
+// run. Also writes the reports at the end of a run.
 #pragma once
 
 #include "plugins/common/page_map.h"
@@ -19,42 +18,41 @@
 
 namespace working_set {
 
-// What is counted, by site and context.
+// The events, counted by site and context.
 enum Event : std::uint32_t { kLines, kPages, kNewLines, kNewPages, kEvents };
 using Counts = std::array<std::uint64_t, kEvents>;
 
-// A working set: what was touched in an interval.
+// The size of a working set: the lines and pages touched in an interval.
 struct Size {
     std::uint64_t lines = 0, pages = 0;
 };
 
 class Touched {
   public:
-    // Intervals of a thread that are kept; those behind are only counted.
+    // The limit of intervals kept for a thread. Later intervals are only counted.
     static constexpr std::size_t kMostIntervals = 65536;
     static constexpr unsigned kPageShift = 12;
 
-    // `line_bytes`: a power of two from 64 to 4096.
+    // `line_bytes` is a power of two from 64 to 4096.
     explicit Touched(std::uint32_t line_bytes);
 
-    // Sites that are new since the last call.
+    // Takes the whole table of sites; reads those that are new since the last call.
     void learn(std::span<const trace_site_t> sites);
-    // `contexts` by record, or none.
+    // `contexts` has one for each record, or is empty.
     void process(std::uint32_t thread, std::span<const trace_record_t> records,
                  std::span<const std::uint32_t> contexts);
 
     struct Thread {
-        std::vector<Size> sizes;     // of its complete intervals
-        Size now;                    // of that which has begun
-        std::uint32_t interval = 1;  // its number
-        std::uint64_t left_out = 0;  // intervals behind kMostIntervals
+        std::vector<Size> sizes;     // of the complete intervals
+        Size now;                    // of the current interval
+        std::uint32_t interval = 1;  // number of the current interval
+        std::uint64_t left_out = 0;  // intervals beyond kMostIntervals
     };
-    // By number.
+    // By thread number.
     std::map<std::uint32_t, Thread> threads() const;
     const Counts& totals() const { return totals_; }
 
-    // Calls visit(context, counts) for each context in which a site was the first to touch
-    // anything.
+    // Calls visit(context, counts) for each context in which the site touched anything first.
     template <typename Visit>
     void each_context(std::uint32_t site, const Visit& visit) const {
         rows_.each(site,
@@ -62,9 +60,9 @@ class Touched {
     }
 
   private:
-    // Of a page, in an interval of a thread.
+    // The touched lines of a page in an interval of a thread.
     struct Page {
-        std::uint64_t lines = 0;  // a bit for each that was touched
+        std::uint64_t lines = 0;  // a bit for each touched line
         std::uint32_t interval = 0;
     };
     struct Own : Thread {
@@ -77,24 +75,22 @@ class Touched {
     static void end_interval(Own& own);
 
     const unsigned line_shift_;
-    std::vector<std::uint32_t> last_byte_;  // by site; kOther and kInterval: no reference
+    std::vector<std::uint32_t> last_byte_;  // by site: offset of the last byte, kOther or kInterval
     std::map<std::uint32_t, Own> threads_;
-    pages::PageMap<std::uint64_t> ever_;  // lines of a page that any thread has touched
+    pages::PageMap<std::uint64_t> ever_;  // by page: lines touched by any thread
     assay::ContextRows rows_;
     std::vector<Counts> counts_;  // by row
     Counts totals_{};
 };
 
-// What there is to say at the end of a run.
-
 std::string summarise(const Touched& touched, std::uint32_t line_bytes,
                       std::uint64_t interval_size);
 
-// Lines of `THREAD,INSTRUCTIONS,LINES,PAGES`: a thread, how many instructions it had executed when
-// the interval began, and its working set. What is behind the last complete interval is not there.
+// Rows of `thread,instructions,lines,pages`: a thread, its executed instructions before the
+// interval, and its working set. Only complete intervals are included.
 std::string csv(const Touched& touched, std::uint64_t interval_size);
 
-// The same of one thread, for the events file.
+// The working sets of one thread over time, for the events file.
 assay::Series series(std::uint32_t number, const Touched::Thread& thread,
                      std::uint64_t interval_size);
 

@@ -1,5 +1,5 @@
-// The working-set profiler: which lines and pages a program touches in each interval of
-// instructions, and for the first time at all.
+// The working-set profiler. It counts the lines and pages that a program touches in each interval
+// of instructions, and in the whole run.
 #include "plugins/working_set/touched.h"
 
 #include <assay/profiler.hpp>
@@ -98,7 +98,8 @@ class WorkingSetProfiler final : public assay::Profiler {
     }
 
   private:
-    // Of those threads that have a complete interval; where there are too many, of the first.
+    // Gives a series for each thread with a complete interval, until the limit of series is
+    // reached.
     void give_series() const {
         const auto threads = touched_->threads();
         for (const auto& [number, thread] : threads)
@@ -108,9 +109,9 @@ class WorkingSetProfiler final : public assay::Profiler {
 
     uint32_t line_ = 64;
     uint64_t interval_ = 100'000'000;
-    std::string file_;  // of --over-time; empty: none
+    std::string file_;  // of --over-time, or empty
     std::unique_ptr<Touched> touched_;
-    uint32_t next_site_ = 0;  // of finish_more()
+    uint32_t next_site_ = 0;  // for finish_more()
 };
 
 }  // namespace
