@@ -1,9 +1,9 @@
-// Whom the lines that are fetched are charged to: the place in the program that fetches them, its
-// thread, its section, and the arena that they lie in.
+// Charges fetched lines to the place in the program that fetches them, to its thread and section,
+// and to the arena of the line.
 #pragma once
 
-#include "plugins/used_bytes/footprint_cache.h"
 #include "plugins/common/page_map.h"
+#include "plugins/used_bytes/footprint_cache.h"
 #include "plugins/used_bytes/sections.h"
 
 #include "assay/trace_types.h"
@@ -19,8 +19,8 @@
 
 namespace used_bytes {
 
-// An instruction that fetches lines: those of its operands, or, as `code`, those that it lies in
-// itself and those behind it that are executed next.
+// An instruction that fetches lines: the lines of its operands, or with `code`, the lines of itself
+// and of the code that is executed after it.
 struct Fetcher {
     std::uint32_t instr;
     bool code;
@@ -31,70 +31,71 @@ struct Fetcher {
     }
 };
 
-// It in a calling context.
+// A fetcher in a calling context.
 struct Point {
     Fetcher by;
     std::uint32_t context;
-    std::uint32_t pattern;  // a number: see Accounts::pattern()
+    std::uint32_t pattern;  // see Accounts::pattern()
     Usage usage;
 };
 
 class Accounts {
   public:
-    // Of a cache with that many places for lines.
+    // `places` is the number of lines that the cache can hold.
     Accounts(std::size_t places, std::optional<SectionChoice> choice);
 
-    // What follows is of that thread.
+    // The following calls are for this thread.
     void enter(std::uint32_t thread);
-    // Whether what follows counts. A line that is fetched while it does not belongs to nobody.
+    // If false, the following fetches are not charged.
     void set_counting(bool counts) { counts_ = counts; }
-    // The thread says this.
+    // Handles a marker of the current thread.
     void note(const trace_marker_t& marker);
 
-    // Lets fetched() find what it needs in the processor's own cache.
+    // Loads the data for fetched() into the cache of the host processor.
     void prefetch(std::size_t place, std::uint64_t line) const {
         __builtin_prefetch(&stays_[place], 1);
         lines_.prefetch(line);
     }
 
     PointNumber point(const Fetcher& by, std::uint32_t context);
-    // `by` brings a line to a place of the cache, touching that address of it first.
+    // `by` brings a line to a place of the cache. `address` is the first one that it touches in the
+    // line.
     void fetched(std::size_t place, std::uint64_t line, std::uint64_t address, PointNumber by);
-    // The line at that place, of which that was used, is replaced.
+    // The line at this place is replaced. `used` are the bytes that were used in it.
     void evicted(std::size_t place, const Use& used, PointNumber by);
-    // The program has ended with the line in the cache.
+    // The line was in the cache when the program ended.
     void left(std::size_t place, const Use& used);
 
     const std::vector<Point>& points() const { return points_; }
-    // The patterns of lines that it fetched in chosen sections.
+    // For each fetcher, the number of its pattern, which covers lines fetched in chosen sections.
     const std::map<Fetcher, std::uint32_t>& pattern_numbers() const { return pattern_numbers_; }
     const Pattern& pattern(std::uint32_t number) const { return patterns_[number]; }
     const Sections& sections() const { return sections_; }
     const Arenas& arenas() const { return arenas_; }
-    // What was fetched in the chosen sections: in all, by thread, and by arena, where `again` means
-    // since the line belongs to it.
+    // The lines fetched in chosen sections: in total, by thread, and by arena. In an arena, `again`
+    // counts since the line belongs to the arena.
     const Usage& total() const { return total_; }
-    // Of the total, the lines of code.
+    // The part of total() that is lines of code.
     const Usage& code() const { return code_; }
     const std::unordered_map<std::uint32_t, Usage>& threads() const { return threads_; }
     struct Arena {
         Usage usage;
-        Histogram earlier;  // lines that have become another arena's
+        Histogram earlier;  // lines that now belong to another arena
         MostFetched most_fetched;
     };
     const std::vector<Arena>& by_arena() const { return by_arena_; }
     const pages::LineTable<LineHistory>& lines() const { return lines_; }
-    // What evicted a line after it was fetched the last time; kNoPoint if nothing did.
+    // The point that evicted a line after its last fetch, or kNoPoint.
     PointNumber evicted_last(std::uint64_t line) const;
 
   private:
-    // Of a line in the cache.
+    // A line in the cache.
     struct Stay {
         PointNumber by = kNoPoint;  // kNoPoint: not fetched in a chosen section
         std::uint32_t section = Sections::kNone;
         std::uint32_t arena = Arenas::kOutside;
         std::uint32_t thread = 0;
-        std::uint32_t line = 0;  // its number in lines_
+        std::uint32_t line = 0;  // number in lines_
     };
 
     void gone(const Stay& stay, const Use& used);
@@ -107,14 +108,15 @@ class Accounts {
     std::vector<Point> points_;
     std::deque<Pattern> patterns_;
     std::map<Fetcher, std::uint32_t> pattern_numbers_;
-    std::vector<PointNumber> slots_;  // points by hash: open addressing, a power of two
+    std::vector<PointNumber>
+        slots_;  // hash table of points with open addressing; its size is a power of two
     pages::LineTable<LineHistory> lines_;
     Usage total_, code_;
     std::unordered_map<std::uint32_t, Usage> threads_;
     std::vector<Arena> by_arena_;
 
     bool counts_ = true;
-    std::uint32_t thread_ = 0;  // that is executing, and where it is
+    std::uint32_t thread_ = 0;  // current thread, and its usage and section
     Usage* thread_usage_ = nullptr;
     std::uint32_t* section_ = nullptr;
     std::unordered_map<std::uint32_t, std::uint32_t> section_of_;  // by thread

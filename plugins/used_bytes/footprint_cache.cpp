@@ -35,8 +35,8 @@ MostFetched::Line* MostFetched::find(std::uint64_t line) {
     return found == lines_.end() ? nullptr : &*found;
 }
 
-// A line that is not in the table and has not more fetches than one that is, does not get in. One
-// that is in the table has at least the fewest fetches, so most lines need not be looked for.
+// A line gets into the full table only if it has more fetches than a line in the table. Lines in
+// the table have at least `fewest_` fetches, so lines below this number need no search.
 void MostFetched::fetched_again(std::uint64_t line, const LineHistory& history, PointNumber by) {
     const std::uint32_t before = history.fetches_in_arena;
     if (before < fewest_) return;

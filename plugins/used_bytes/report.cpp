@@ -18,7 +18,7 @@ constexpr std::size_t kShort = 5;       // rows of a table in the summary
 constexpr std::size_t kLong = 20;       // occurrences of a section
 constexpr std::size_t kLinesShown = 5;  // of an arena
 
-// The first column to the left, the others to the right.
+// Aligns the first column to the left, and the others to the right.
 std::string table(const std::vector<Row>& rows) {
     std::vector<std::size_t> widths(rows.front().size());
     for (const Row& row : rows)
@@ -101,7 +101,7 @@ class Report {
         return {what, "read", "unique", "again", "used", "wasted", "wasted"};
     }
 
-    // Those that have read most first.
+    // Shows up to `most` rows, by lines read.
     void show(const std::string& what, std::vector<Named> all, std::size_t most) {
         std::stable_sort(all.begin(), all.end(), [](const Named& a, const Named& b) {
             return a.usage.lines > b.usage.lines;
@@ -122,7 +122,7 @@ class Report {
         for (const std::string& name : names) sums.push_back({name, {}, 0});
         for (std::size_t i = 1; i < all.size(); ++i) {
             Named& sum = sums[all[i].name];
-            // What lies in several of one name counts once for the name.
+            // Nested sections of the same name count once for the name.
             if (!accounts_.sections().lies_in_its_name(static_cast<std::uint32_t>(i)))
                 sum.usage += all[i].usage;
             ++sum.times;
@@ -159,7 +159,7 @@ class Report {
         show("thread", std::move(all), long_ ? SIZE_MAX : kShort);
     }
 
-    // Few fetches by themselves, many by their order of magnitude.
+    // Small numbers of fetches get their own row, others are grouped by order of magnitude.
     void histogram(const Histogram& counts) {
         std::map<std::uint32_t, std::uint64_t> classes;
         std::uint64_t all = 0;

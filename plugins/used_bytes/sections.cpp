@@ -30,7 +30,7 @@ void Arenas::remove(std::uint64_t address) {
         piece = piece->second.region == gone.region ? pieces_.erase(piece) : std::next(piece);
 }
 
-// Takes the addresses out of the regions.
+// Removes the addresses from all regions.
 void Arenas::cut(std::uint64_t address, std::uint64_t end) {
     auto piece = pieces_.lower_bound(address);
     if (piece != pieces_.begin()) {

@@ -11,8 +11,8 @@ bool is_reference(const trace_site_t& site) {
            site.kind == TRACE_SITE_MODIFY || site.kind == TRACE_SITE_CODE;
 }
 
-// The last offset in a piece of a line at which a site's reference does not reach beyond it; below
-// 0 for all that are none, or too large.
+// The last offset in a piece of a line at which a reference of the site still ends in the piece.
+// Negative for other sites, and for references larger than a piece.
 constexpr std::int8_t kFootprint = -3;
 constexpr std::int8_t kNoReference = -2;
 constexpr std::int8_t kLarge = -1;
@@ -72,14 +72,14 @@ void Simulator::run(std::size_t begin, std::size_t end) {
     look_up();
 }
 
-// With shifts by variable counts that are one operation instead of three.
+// With BMI2, shifts by variable counts take one operation instead of three.
 template <bool kFiltered>
 __attribute__((target("bmi2"))) void Simulator::run_bmi2(std::size_t begin, std::size_t end) {
     run_any<true, kFiltered>(begin, end);
 }
 
-// Nearly all references end here. `kUsual`: lines have 64 bytes. `kFiltered`: the driver leaves out
-// references, which is no condition of the result.
+// Handles nearly all references. `kUsual`: lines have 64 bytes. `kFiltered`: the driver filters
+// references; this affects only the speed.
 template <bool kUsual, bool kFiltered>
 inline void Simulator::run_any(std::size_t begin, std::size_t end) {
     const trace_record_t* const first = buffer_->records.data();
@@ -102,7 +102,7 @@ inline void Simulator::run_any(std::size_t begin, std::size_t end) {
         }
         const std::uint64_t bits = ones(piece - static_cast<std::uint64_t>(last))
                                    << (address & (piece - 1));
-        // The entry of the line: its number times the entry's size, by one shift.
+        // One shift computes the number of the line times the size of an entry.
         auto& entry =
             *reinterpret_cast<Recent*>(recent + (address >> (shift - kRecentShift) & mask));
         filtered_[line & filtered_mask] = &entry;
@@ -110,7 +110,7 @@ inline void Simulator::run_any(std::size_t begin, std::size_t end) {
             entry.bits |= bits;
             continue;
         }
-        // What the driver does not leave out is hard to predict: without a branch.
+        // Without a branch, because filtered references are hard to predict.
         waiting_[waiting_count_] = {line, address, entry.bits,
                                     static_cast<std::uint32_t>(record - first), 0};
         const bool is_new = entry.line != line;
@@ -120,11 +120,11 @@ inline void Simulator::run_any(std::size_t begin, std::size_t end) {
     }
 }
 
-// A reference that is not in one piece of a line, or any if lines have several.
+// Handles references beyond one piece of a line, and all references if lines have several pieces.
 void Simulator::large(std::size_t index) {
     const trace_record_t& record = buffer_->records[index];
     const std::uint64_t piece = cache_.piece_bytes();
-    // The last address there is may belong to it.
+    // A reference may end at the last address, so this sum must not overflow.
     std::uint64_t left = std::min<std::uint64_t>(sites_[record.site].bytes - 1U, ~record.value) + 1;
     for (std::uint64_t address = record.value; left != 0;) {
         const std::uint64_t bytes = std::min(left, piece - (address & (piece - 1)));
@@ -152,8 +152,8 @@ void Simulator::wait(const Waiting& waiting) {
     if (waiting_count_ == kQueue) look_up();
 }
 
-// In the order of the references. All lines of a set of the cache share an entry of the table, so
-// the bits of a line are at home before it can be replaced.
+// Keeps the order of the references. All lines of a set of the cache share an entry of recent_, so
+// the bits of a line reach the cache before the line can be replaced.
 void Simulator::look_up() {
     std::size_t missing_count = 0;
     for (std::size_t i = 0; i < waiting_count_; ++i) cache_.prefetch(waiting_[i].line);

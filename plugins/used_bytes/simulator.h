@@ -1,15 +1,15 @@
-// The cache, fed with trace records.
+// Simulates the cache from trace records.
 //
-// Most references are to a line that was the last one touched of its set; for them there is a small
-// table, by set, of the last line and which of its bytes were touched, and the cache is not looked
-// at. Nothing is lost by it: such a reference finds its line and changes nothing in the order of
-// its set. A line's bits go to the cache when another line takes the entry.
+// Most references are to the line of their set that was touched last. A small table has this line
+// for each set, and its touched bytes, so that these references skip the cache. The results are
+// exact: such a reference hits, and does not change the order of its set. When another line takes
+// the entry, the bits of the line go to the cache.
 //
-// The driver leaves out references to the lines that were the last ones of their sets in a smaller
-// table, and tells which bytes they touched.
+// The driver filters references to the last line of each set in a smaller table, and reports the
+// bytes that they touched.
 //
-// The other references wait in a queue for their sets to arrive in the processor's own cache; and
-// those that find their line missing, in another one for what is known of lines.
+// Other references wait in a queue until their sets are loaded into the cache of the host
+// processor. Misses wait in a second queue for the histories of lines.
 #pragma once
 
 #include "plugins/used_bytes/accounts.h"
@@ -32,21 +32,21 @@ class Simulator {
     struct Buffer {
         std::uint32_t thread;
         std::span<const trace_record_t> records;
-        std::span<const std::uint32_t> contexts;  // by record
+        std::span<const std::uint32_t> contexts;  // one for each record, or empty
         std::span<const trace_marker_t> markers;
-        std::span<const std::uint64_t> footprints;  // by set of the driver's filter
-        bool warms_up = false;                      // the cache: nothing is counted
+        std::span<const std::uint64_t> footprints;  // touched bytes, by set of the driver's filter
+        bool warms_up = false;                      // fills the cache without counting
     };
-    // `sites` is the whole table, of which the simulator already knows the beginning.
+    // `sites` is the whole table; the simulator reads only its new part.
     void process(std::span<const trace_site_t> sites, const Buffer& buffer);
-    // The program has ended: what is in the cache counts as well.
+    // Counts the lines that are in the cache when the program ends.
     void finish();
 
     const Accounts& accounts() const { return accounts_; }
     std::uint32_t line_bytes() const { return cache_.line_bytes(); }
 
   private:
-    // The table of last lines should stay in the processor's second-level cache.
+    // Keeps the table of last lines small enough for the second-level cache of the host.
     static constexpr std::uint64_t kMostRecent = 4096;
     static constexpr std::size_t kQueue = 32;
     static constexpr std::size_t kMostFiltered = 64;
@@ -55,10 +55,11 @@ class Simulator {
         std::uint64_t line = UINT64_MAX;
         std::uint64_t bits = 0;
     };
-    static constexpr std::uint32_t kRecentShift = 4;  // of its size
+    static constexpr std::uint32_t kRecentShift = 4;  // log2 of its size
     static_assert(sizeof(Recent) == 1U << kRecentShift && cache::kSmallestLine >= sizeof(Recent));
-    // A reference to another line than the last one. `bits`: of that line, which go to its home; of
-    // lines that have several words of them, the reference's own, for the word `piece`.
+    // A reference to a line that was not the last of its set. With small lines, `bits` are those of
+    // the last line and go to its home. Otherwise they are the bytes of the reference itself, in
+    // the word `piece`.
     struct Waiting {
         std::uint64_t line, address, bits;
         std::uint32_t record, piece;
@@ -67,7 +68,7 @@ class Simulator {
         std::size_t place;
         std::uint64_t line, address;
         std::uint32_t record;
-        Use used;  // of the line that was there; kNoLine if there was none
+        Use used;  // of the replaced line, or kNoLine
     };
     static constexpr Use kNoLine{UINT32_MAX, 0};
 
@@ -87,19 +88,21 @@ class Simulator {
     FootprintCache cache_;
     Accounts accounts_;
     std::uint32_t line_shift_;
-    bool small_lines_;  // one word of bits is enough for them
+    bool small_lines_;  // a line has one word of bits
 
     std::uint64_t recent_mask_;
     std::vector<Recent> recent_;
-    // Those that the driver's filter has, by its sets. Two lines of one entry are also in one set
-    // of the filter: an entry has the filter's line until that is told to be no more.
+    // The entries of the lines in the driver's filter, by its sets. Lines that share an entry also
+    // share a set of the filter, so the entry keeps the filter's line until the driver reports the
+    // end of the line.
     std::array<Recent*, kMostFiltered> filtered_;
-    Recent unfiltered_;                  // what has no line yet
-    std::vector<std::uint64_t*> homes_;  // of the recent lines' bits, as far as looked up
+    Recent unfiltered_;  // for sets of the filter without a line
+    std::vector<std::uint64_t*>
+        homes_;  // by entry of recent_: where the bits of the line go, or `nothing_`
     std::array<Waiting, kQueue> waiting_;
     std::array<Missing, kQueue> missing_;
     std::size_t waiting_count_ = 0;
-    std::uint64_t nothing_ = 0;  // the home of no line
+    std::uint64_t nothing_ = 0;  // home for entries without a line
 
     std::span<const trace_site_t> sites_;
     std::vector<std::int8_t> last_offsets_;  // by site

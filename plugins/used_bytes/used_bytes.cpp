@@ -1,5 +1,5 @@
-// The used-bytes profiler: how much of what is fetched into a cache is used, behind assay's
-// profiler interface.
+// The used-bytes profiler. It counts the bytes that are fetched into a cache, and those of them
+// that are used.
 #include "plugins/common/geometry.h"
 #include "plugins/used_bytes/report.h"
 #include "plugins/used_bytes/simulator.h"
@@ -42,9 +42,8 @@ constexpr std::array<vp_derived_t, 4> kDerivedTable{{
     {"double read overhead", "AgainB / (ReadB - AgainB)", "%"},
 }};
 
-// Of each instruction that fetches enough lines: offsets in a line, with the lines in which the
-// bytes there were used; and numbers of bytes, with the lines of which so many were. The same of
-// lines of code.
+// Lists of values for each instruction that fetches enough lines: the number of lines by offset of
+// a used byte, and by number of used bytes. Lines of code have the same two lists.
 enum List : std::uint32_t { kOffsets, kBytes, kCodeLists };
 constexpr std::array kListNames{"offsets", "bytes", "code_offsets", "code_bytes"};
 
@@ -52,7 +51,7 @@ struct Settings {
     cache::Geometry geometry{2097152, 8, 64};
     std::optional<SectionChoice> section;
     bool instructions = false;
-    std::string report;  // file name; "" for none
+    std::string report;  // file name, or ""
 };
 
 constexpr std::array<vp_option_t, 5> kOptionTable{{
@@ -167,7 +166,7 @@ class UsedBytesProfiler final : public assay::Profiler {
         report(trace);
     }
 
-    // Of which the error is estimated.
+    // The totals whose sampling error is estimated.
     void totals(assay::Trace&, std::span<std::uint64_t> by_event) {
         const Accounts& accounts = simulator_->accounts();
         by_event[kRead] = accounts.total().lines * simulator_->line_bytes();
@@ -185,9 +184,9 @@ class UsedBytesProfiler final : public assay::Profiler {
     }
 
   private:
-    // What bursts can tell: which lines are fetched, if the cache is as full as ever.
+    // Bursts can count only fetched lines, and only if the cache is warm.
     void capture_bursts(assay::Captures& wanted) const {
-        constexpr std::uint64_t kInstructionsPerLine = 20;  // as the cache profiler
+        constexpr std::uint64_t kInstructionsPerLine = 20;  // as in the cache profiler
         wanted.warm_up(kInstructionsPerLine * settings_.geometry.size / settings_.geometry.line);
         for (const std::uint32_t first : {0U, std::uint32_t{kColumns}}) {
             for (const Event event : {kUsed, kWasted})
@@ -217,7 +216,8 @@ class UsedBytesProfiler final : public assay::Profiler {
             add_usage(instrs[point.by.instr].pc, point, samples);
     }
 
-    // Lists are long, so instructions that fetch less than a thousandth of all lines have none.
+    // Leaves out instructions that fetch less than a thousandth of all lines, because the lists are
+    // long.
     void add_patterns(const assay::Trace& trace, assay::Samples& samples) const {
         constexpr std::uint64_t kLeast = 1000;
         const Accounts& accounts = simulator_->accounts();
@@ -243,7 +243,7 @@ class UsedBytesProfiler final : public assay::Profiler {
         trace.prepare_frames(pcs);
     }
 
-    // Phases that are not as the program or the user meant them.
+    // Warns if phases do not match, are too deep, or if the wanted one has not begun.
     void warn_of_sections() const {
         const Sections& sections = simulator_->accounts().sections();
         if (const std::uint64_t stray = sections.stray_ends())
