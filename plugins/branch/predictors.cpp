@@ -13,7 +13,8 @@ std::string counters(unsigned bits, unsigned width) {
     return std::to_string(1U << bits) + " counters of " + std::to_string(width) + " bits";
 }
 
-// What trace_capture_predictions simulates in the program, for streams that come from elsewhere.
+// The same predictor as in trace_capture_predictions, which runs inside of the program. This one
+// serves streams from other sources.
 class Cachegrind final : public ConditionalPredictor {
   public:
     bool predict(std::uint64_t pc, bool taken) override {

@@ -61,13 +61,13 @@ class TargetPredictor {
     virtual std::string describe() const = 0;
 };
 
-// "last", "target-cache" or "ittage", with tables of 2^`table_bits` entries, 0 for what is usual.
-// nullptr if there is none of that name.
+// `name` is "last", "target-cache" or "ittage"; nullptr for any other name. Tables have
+// 2^`table_bits` entries, or the usual size for 0.
 std::unique_ptr<TargetPredictor> target_predictor(std::string_view name, unsigned table_bits);
 
-// Where returns go: the addresses behind the calls that have not returned, the latest `depth` of
-// them. When it is full the oldest is forgotten; where none is left, it predicts 0.
-// C. F. Webb, "Subroutine call/return stack", IBM Technical Disclosure Bulletin 30(11), 1988.
+// Predicts returns from the return addresses of the last `depth` calls that have not returned. A
+// full stack forgets the oldest address. An empty stack predicts 0. C. F. Webb, "Subroutine
+// call/return stack", IBM Technical Disclosure Bulletin 30(11), 1988.
 class ReturnStack {
   public:
     explicit ReturnStack(std::size_t depth) : entries_(depth) {}

@@ -218,8 +218,8 @@ Reading of_two_byte_map(unsigned byte, unsigned prefix, Operand operand) {
     return floating ? by_prefix(prefix) : Reading::kInteger;
 }
 
-// Registers are captured as doubles, but for ax, into which fnstsw, DF E0, stores. What a memory
-// operand is the register field of ModRM says. SDM volume 2, tables.
+// Registers are captured as doubles, except ax, which is the destination of fnstsw (DF E0). The
+// register field of ModRM gives the type of a memory operand. SDM volume 2, tables.
 Reading of_x87(const trace_instr_t& instr, Operand operand) {
     const bool in_memory = operand == Operand::kLoaded || operand == Operand::kStored;
     const auto* const end = instr.bytes + instr.length;

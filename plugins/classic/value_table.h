@@ -1,14 +1,13 @@
 // The values of one operand of one instruction: the number of values, of zeros, of values equal to
 // the one before, and the most frequent values.
 //
-// There are eight sets of eight counters; a value has its set. Within a set the algorithm of Misra
-// and Gries ("Finding repeated elements", Science of Computer Programming 2, 1982) decides who
-// keeps one: a value without a counter takes over one that is 0, and if there is none, all eight
-// are lowered by one, and the value is forgotten. By how much a counter has been lowered since its
-// value took it over is known, and counts for the value. So nothing is lost as long as a set has no
-// more than eight values, nor of a value that has kept its counter from the beginning; any other
-// count is too low by at most a ninth of what the set has seen. Until there are nine values, there
-// is one set only.
+// There are eight sets of eight counters, and each value belongs to one set. A set follows the
+// algorithm of Misra and Gries ("Finding repeated elements", Science of Computer Programming 2,
+// 1982): a new value takes a counter that is 0. If no counter is 0, all eight are lowered by one,
+// and the new value is dropped. A set records how much a counter was lowered since its value took
+// it, and adds this to the count of the value. Counts are therefore exact for sets with at most
+// eight values, and for values that have kept their counter from the beginning. Any other count is
+// too low by at most a ninth of the values of the set. Up to eight values use only one set.
 //
 // Also how values are printed.
 #pragma once
@@ -167,7 +166,7 @@ enum class Reading { kInteger, kSingle, kDouble };
 // By the opcode and its prefixes: SSE, AVX and x87.
 Reading reading_of(const trace_instr_t& instr, Operand operand);
 
-// Integers of up to five digits in decimal, what is larger, as addresses are, in hexadecimal.
+// Integers of up to five digits are in decimal. Larger ones, such as addresses, are in hexadecimal.
 std::string format(Reading reading, std::uint64_t value);
 
 }  // namespace classic

@@ -1,7 +1,5 @@
-// What is known of lines, by their number: kept for 64 neighbours at a time, because what is
-// touched in memory lies together.
-//
-// Also memory of zeros.
+// Maps from line numbers to data, in pages of 64 lines, because programs touch neighbouring lines.
+// Also zeroed memory for large tables.
 #pragma once
 
 #include <sys/mman.h>
@@ -15,7 +13,7 @@ namespace pages {
 
 inline constexpr std::uint64_t kLinesPerPage = 64;
 
-// A value for each page that was asked for. It begins as T{}.
+// A value for each page that was accessed, initially T{}.
 template <typename T>
 class PageMap {
   public:
@@ -37,7 +35,7 @@ class PageMap {
 
     void prefetch(std::uint64_t page) const { __builtin_prefetch(&slots_[first_slot(page)]); }
 
-    // nullptr if it was not asked for.
+    // nullptr if operator[] never accessed the page.
     const T* find(std::uint64_t page) const {
         const Slot& slot = slots_[slot_of(page)];
         return slot.key == 0 ? nullptr : &slot.value;
@@ -78,10 +76,9 @@ class PageMap {
     std::size_t used_ = 0;
 };
 
-// A set of lines.
 class LineSet {
   public:
-    // True if it was not there.
+    // Returns true if the line is new.
     bool insert(std::uint64_t line) {
         std::uint64_t& page = pages_[line / kLinesPerPage];
         const std::uint64_t bit = std::uint64_t{1} << line % kLinesPerPage;
@@ -98,7 +95,7 @@ class LineSet {
 template <typename Entry>
 class LineTable {
   public:
-    // The number of the line's entry, which stays.
+    // The number of the line's entry, which never changes.
     std::uint32_t number(std::uint64_t line) {
         std::uint32_t& page = pages_[line / kLinesPerPage];
         if (page == 0) {
@@ -112,12 +109,12 @@ class LineTable {
     }
     void prefetch(std::uint64_t line) const { pages_.prefetch(line / kLinesPerPage); }
 
-    // nullptr if its page has none.
+    // nullptr if the page of the line has no entries.
     const Entry* find(std::uint64_t line) const {
         const std::uint32_t* const page = pages_.find(line / kLinesPerPage);
         return page ? &entries_[*page - 1][line % kLinesPerPage] : nullptr;
     }
-    // `call(line, entry)`, in no order.
+    // Calls `call(line, entry)` in unspecified order.
     template <typename Call>
     void for_each(const Call& call) const {
         pages_.for_each([&](std::uint64_t page, std::uint32_t number) {
@@ -131,8 +128,7 @@ class LineTable {
     std::vector<std::unique_ptr<Entry[]>> entries_;
 };
 
-// Zeros that cost nothing until they are touched, for tables that can be as large as a server's
-// cache or as many as a driver has sites.
+// Zeroed memory that is not allocated until it is touched, for tables that can be very large.
 template <typename T>
 class ZeroPages {
   public:

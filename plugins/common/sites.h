@@ -1,4 +1,4 @@
-// What profilers of data references ask of sites.
+// Properties of sites that profilers of data references need.
 #pragma once
 
 #include "assay/trace_types.h"
@@ -13,8 +13,8 @@ inline bool is_data(const trace_site_t& site) {
            site.kind == TRACE_SITE_MODIFY;
 }
 
-// The site, from `at` on, that says how often the operands of its instruction were referenced,
-// where each execution can differ; or the number of sites.
+// The first site from `at` on that counts the references of the same instruction, if executions can
+// differ in them. Otherwise the number of sites.
 inline std::size_t count_behind(std::span<const trace_site_t> sites, std::size_t at) {
     const auto instr = sites[at].instr;
     while (at < sites.size() && sites[at].instr == instr && sites[at].kind != TRACE_SITE_COUNT)

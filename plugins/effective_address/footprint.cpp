@@ -109,8 +109,8 @@ std::uint64_t Footprint::pages() const {
 namespace {
 
 constexpr std::uint32_t kFewestItems = 4;
-// Of a table that is half full, one look-up of three or so meets another item first, and the branch
-// on that is mispredicted.
+// In a half-full table, about one look-up in three meets another item first, and its branch is
+// mispredicted.
 constexpr std::uint32_t kSlotsPerItem = 4;
 
 }  // namespace

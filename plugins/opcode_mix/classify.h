@@ -1,8 +1,4 @@
-// Assigns instructions to columns.
-//
-// Also how many floating-point operations it does.
-//
-// Also the summary of what was counted.
+// Assigns instructions to columns, counts their floating-point operations, and writes the summary.
 #pragma once
 
 #include "plugins/opcode_mix/events.h"
@@ -48,9 +44,9 @@ struct Opcode {
     std::uint64_t executions;
 };
 
-// `totals` by event. Of `opcodes`, in descending order, those that are to be shown.
+// `totals` are by event. `opcodes` are those to show, in descending order.
 std::string summarise(std::span<const std::uint64_t> totals, const std::vector<Opcode>& opcodes);
-// "mov 31.2%, add 8.1%", of `instructions` altogether.
+// For example "mov 31.2%, add 8.1%", as shares of `instructions`.
 std::string in_one_line(const std::vector<Opcode>& opcodes, std::uint64_t instructions);
 
 }  // namespace opcode_mix
