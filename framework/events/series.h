@@ -1,7 +1,5 @@
 // Series of an events file (docs/reference/events-file.md): curves, such as the misses of caches by
-// their size, or the bytes in use during a run.
-//
-// Also lists of the most frequent values.
+// their size, or the bytes in use during a run. Also lists of the most frequent values.
 #pragma once
 
 #include <cstddef>

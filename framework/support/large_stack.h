@@ -13,7 +13,7 @@ inline bool is_stack_smaller(std::size_t bytes) {
     return getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < bytes;
 }
 
-// Calls `function(argument)` on a stack of that size if the limit is lower. `function` must not
+// Calls `function(argument)` on a stack of `bytes` bytes if the limit is lower. `function` must not
 // throw.
 inline void call_on_large_stack(std::size_t bytes, void (*function)(void*), void* argument) {
     void* const stack = is_stack_smaller(bytes)

@@ -1,7 +1,5 @@
 // assay's messages to the user: lines on stderr that begin with "assay: ". Quotes from files and
-// command lines are made printable.
-//
-// Also the line on a terminal that shows progress.
+// command lines are made printable. Also the progress line on a terminal.
 #pragma once
 
 #include <functional>

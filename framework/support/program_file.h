@@ -1,5 +1,5 @@
-// Reads from a program's file, as the kernel does, its dynamic linker, its interpreter line and its
-// privileges.
+// Reads the dynamic linker, the interpreter line and the privileges of a program file, as the
+// kernel does.
 #pragma once
 
 #include <elf.h>

@@ -121,7 +121,7 @@ class BbvProfiler final : public assay::Profiler {
             ThreadVectors& vectors = vectors_of(interval->thread);
             add_totals(vectors.totals, *interval, trace);
             if (settings_.instr_count_only) continue;
-            if (interval->instructions == 0) continue;  // the interval before has its end
+            if (interval->instructions == 0) continue;  // the thread ended with the last interval
             const bool was_open = vectors.is_open();
             if (!vectors.write(line_.write(interval->blocks, numbers_, trace.blocks())))
                 cannot_write(vectors.path());

@@ -1,7 +1,5 @@
-// The block vectors of one thread, the numbers of blocks in them, and the lines that they are
-// written as.
-//
-// Also the files that they are written to, compressed if their names end in .gz or .zst.
+// The block vectors of one thread, the numbers of their blocks, and the lines and files that they
+// are written to. Files are compressed if their names end in .gz or .zst.
 #pragma once
 
 #include "assay/trace_types.h"
@@ -65,15 +63,15 @@ std::string with_suffix(const std::string& path, const std::string& suffix);
 class OutputFile {
   public:
     virtual ~OutputFile() = default;
-    // False, with errno set, if that fails.
+    // Returns false and sets errno on failure.
     virtual bool write(std::string_view text) = 0;
-    // The same; nothing can be written any more.
+    // Ends the file. Returns false and sets errno on failure.
     virtual bool close() = 0;
 };
 
-// A new file, or, to append, one that this has closed before: gzip's and zstd's files may follow
-// one another in one (RFC 1952, section 2.2; RFC 8878, section 3.1). Null, with errno set, on
-// failure.
+// Opens a new file, or with `append`, one that was opened here and closed before: gzip and zstd
+// files may be concatenated (RFC 1952, section 2.2; RFC 8878, section 3.1). Returns null and sets
+// errno on failure.
 std::unique_ptr<OutputFile> open_output(const std::string& path, bool append);
 
 struct Totals {

@@ -1,6 +1,5 @@
-// Predictors of conditional branches. docs/reference/profilers/branch.md says where each is from.
-//
-// Also those of the targets of indirect branches.
+// Predictors of conditional branches, and of the targets of indirect branches.
+// docs/reference/profilers/branch.md names their sources.
 #pragma once
 
 #include <cstdint>
@@ -49,12 +48,13 @@ class CounterTable {
     std::vector<std::uint8_t> counters_;
 };
 
-// Predictors of where indirect jumps and calls go, and of where returns do.
+// Predictors of the targets of indirect jumps, calls and returns.
 
 class TargetPredictor {
   public:
     virtual ~TargetPredictor() = default;
-    // Predicts where the branch at `pc` goes, is told, and learns from it. Returns the prediction.
+    // Predicts the target of the branch at `pc`, then learns the actual `target`. Returns the
+    // prediction.
     virtual std::uint64_t predict(std::uint64_t pc, std::uint64_t target) = 0;
     // A conditional branch has been executed.
     virtual void note_outcome(bool taken) = 0;

@@ -1,6 +1,7 @@
-// Value profiles: which values an instruction loads, stores, computes and is given, how often the
-// most frequent one (Calder, Feller, Eustace, "Value profiling", MICRO 1997), and which stores
-// change nothing (Lepak, Lipasti, "On the value locality of store instructions", ISCA 2000).
+// Value profiles. Counts the values that an instruction loads, stores, computes and gets as
+// operands, with the most frequent ones (Calder, Feller, Eustace, "Value profiling", MICRO 1997).
+// Also counts stores that change nothing (Lepak, Lipasti, "On the value locality of store
+// instructions", ISCA 2000).
 #include "plugins/classic/value_table.h"
 
 #include <assay/profiler.hpp>

@@ -106,7 +106,7 @@ void ValueTables::count_slowly(std::uint32_t first, std::uint64_t value) {
     ValueTable& table = by_site[first];
     if (table.sets == nullptr) {
         table.sets = new ValueSet[1]();
-        table.runs = 1;  // whatever `last` was
+        table.runs = 1;  // the first value always begins a run
     }
     ValueSet& set = set_of(table, value);
     auto way = std::find(set.values, set.values + kWays, value) - set.values;
@@ -252,7 +252,7 @@ std::string shortest(std::uint64_t bits) {
     std::array<char, 64> text;
     const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
     std::string written(text.data(), end);
-    // So that 1.0 is not taken for an integer.
+    // Keeps 1.0 distinct from an integer.
     if (written.find_first_not_of("-0123456789") == std::string::npos) written += ".0";
     return written;
 }

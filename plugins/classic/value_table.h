@@ -158,12 +158,12 @@ class RunningTotals {
     Totals totals_;
 };
 
-// How the values of an instruction want to be read.
+// The interpretation of the values of an instruction.
 
 enum class Operand { kLoaded, kStored, kResult, kFirstSource, kSecondSource };
 enum class Reading { kInteger, kSingle, kDouble };
 
-// By the opcode and its prefixes: SSE, AVX and x87.
+// Decided by the opcode and its prefixes, for SSE, AVX and x87.
 Reading reading_of(const trace_instr_t& instr, Operand operand);
 
 // Integers of up to five digits are in decimal. Larger ones, such as addresses, are in hexadecimal.

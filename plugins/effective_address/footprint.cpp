@@ -142,8 +142,9 @@ void FrequentItems::make_room(std::uint32_t capacity) {
     rehash(slots_, *median);
 }
 
-// Into a table of so many slots, with counts that are lower by `less`. With many different items
-// that is done so often that allocating memory for it took as long as all else.
+// Moves the items to a table of `slots` slots and lowers their counts by `less`. With many
+// different items, this happens so often that allocating memory each time would take half of the
+// run.
 void FrequentItems::rehash(std::uint32_t slots, std::uint64_t less) {
     static thread_local std::vector<Item> old;
     old.assign(items_.get(), items_.get() + slots_);

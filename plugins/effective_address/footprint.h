@@ -73,23 +73,23 @@ class Footprint {
 //
 // The algorithm is that of Anderson, Bevan, Lang, Liberty, Rhodes and Thaler, "A High-Performance
 // Algorithm for Identifying Frequent Items in Data Streams" (IMC 2017), after Misra and Gries
-// (1982): a hash table of counters; when it is full, the median counter is subtracted from all of
-// them, and those that become 0 are dropped. As long as there have not been more different items
-// than capacity, counts are exact. Then a count is at most the true one, and below it by at most
-// error(), which is at most total() * 2 / capacity.
+// (1982). It has a hash table of counters. When the table is full, it subtracts the median counter
+// from all counters, and drops those that become 0. Counts are exact while there are at most
+// `capacity` different items. After that, a count is at most the true one, and at most error()
+// below it. error() is at most total() * 2 / capacity.
 
 // Hash functions.
 
-// Every bit depends on every bit: the finaliser of splitmix64 (Steele, Lea and Flood, "Fast
-// Splittable Pseudorandom Number Generators", OOPSLA 2014).
+// Each bit of the result depends on all bits of `x`. This is the finaliser of splitmix64 (Steele,
+// Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014).
 inline std::uint64_t hash(std::uint64_t x) {
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ULL;
     x = (x ^ x >> 27) * 0x94D049BB133111EBULL;
     return x ^ x >> 31;
 }
 
-// A slot of a table of 2^bits, in one multiplication: by 2^64 over the golden ratio (Knuth, The Art
-// of Computer Programming, volume 3, section 6.4).
+// A slot in a table of 2^bits slots, by a multiplication with 2^64 over the golden ratio (Knuth,
+// The Art of Computer Programming, volume 3, section 6.4).
 inline std::size_t slot_by_hash(std::uint64_t x, unsigned bits) {
     return static_cast<std::size_t>(x * 0x9E3779B97F4A7C15ULL >> (64 - bits));
 }
@@ -102,10 +102,10 @@ struct Item {
 
 class FrequentItems {
   public:
-    // `capacity`: how many different items there is room for, a power of two of at least 4.
+    // `capacity` is the most different items in the table, a power of two and at least 4.
     void add(std::uint64_t value, std::uint64_t weight, std::uint32_t capacity);
 
-    // Counts the value if it is in the table; else returns false.
+    // Counts the value if it is in the table. Otherwise returns false.
     bool count_known(std::uint64_t value) {
         if (slots_ == 0) return false;
         Item& item = slot_of(value);
@@ -118,7 +118,7 @@ class FrequentItems {
     bool exact() const { return error_ == 0; }
     std::uint64_t error() const { return error_; }
     std::uint64_t total() const { return total_; }
-    // By falling count, then by value; at most `most` of them.
+    // At most `most` items, by descending count, then by value.
     std::vector<Item> top(std::size_t most) const;
 
   private:

@@ -23,11 +23,11 @@ namespace effective_address {
 // The stride of the first reference of all, which has no predecessor.
 inline constexpr std::int64_t kNoStride = INT64_MIN;
 
-// References of one operand in one thread, each as far from the one before as that was from its own
-// predecessor. A reference that breaks the rhythm begins a run of its own.
+// References of one operand in one thread with the same stride. A reference with another stride
+// begins a new run.
 struct ReferenceRun {
     std::uint64_t end;    // address of the last reference
-    std::int64_t stride;  // from each reference to the next, and of the first from the one before
+    std::int64_t stride;  // between references, also from the last one before the run to the first
     std::uint64_t count;  // of references
 
     // 0 is the last one.
@@ -36,8 +36,8 @@ struct ReferenceRun {
     }
 };
 
-// References of one operand in one thread to one line. Two of them are a cache line: the table of
-// them is larger than any cache.
+// References of one operand in one thread to one line. Two entries fill a cache line, because their
+// table is larger than any cache.
 struct alignas(32) Touch {
     std::uint64_t line;
     std::uint64_t bytes;  // one bit for each byte of the line

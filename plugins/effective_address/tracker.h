@@ -14,11 +14,11 @@
 
 namespace effective_address {
 
-// Where an operand is in one thread. As the driver has it that leaves out what goes on:
-// trace_capture_runs.
+// The state of an operand in one thread. It is the state that the driver uses to omit continuing
+// references (trace_capture_runs).
 struct alignas(32) Stream {
     std::uint64_t last;   // address; 0 before the first
-    std::int64_t stride;  // of the last reference; of the first one its address
+    std::int64_t stride;  // of the last reference; for the first reference, its address
     std::uint64_t count;  // of references in the run that are not yet added to the operand
     bool known;           // there was a reference
     std::uint32_t since;  // the thread's latest site when the run began

@@ -1,6 +1,4 @@
-// The profiler's options and columns.
-//
-// Also the summary at the end of a run.
+// The profiler's options and columns, and the summary at the end of a run.
 #pragma once
 
 #include "assay/vprofiler.h"
