@@ -32,7 +32,7 @@ const char* defect(const Series& series) {
     for (const std::string* text :
          {&series.name, &series.description, &series.profiler, &series.phase, &series.from})
         if (!is_text(*text)) return "a text of a series has more than 4096 bytes";
-    if (series.each == 0) return "points of a series that were made of none";
+    if (series.each == 0) return "a series that combines 0 points into one";
     if (series.columns.empty() || series.columns.size() > kMostSeriesColumns)
         return "a series has 1 to 8 columns";
     if (!is_axis(series.x) || !std::all_of(series.columns.begin(), series.columns.end(), is_axis))

@@ -109,7 +109,7 @@ class GeneratedCode::JitdumpReader {
         const auto header_bytes = file.number<std::uint32_t>();
         if (!header_bytes || magic != kMagic || version != kVersion ||
             *header_bytes < kFixedBytes || !file.take(*header_bytes - kFixedBytes))
-            return "it is no jitdump file of version 1 of this machine";
+            return "not a jitdump file of version 1 for this machine";
         while (file.left() >= kPrefixBytes) {
             const std::size_t at = bytes.size() - file.left();
             const auto kind = file.number<std::uint32_t>();
@@ -129,7 +129,7 @@ class GeneratedCode::JitdumpReader {
 
     static std::string damaged(std::size_t at) {
         return "the record at byte " + std::to_string(at) +
-               " is damaged; it and what follows is left out";
+               " is damaged; it and the rest of the file are left out";
     }
 
     bool take_record(std::uint32_t kind, Bytes body) {

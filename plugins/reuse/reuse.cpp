@@ -73,7 +73,7 @@ class ReuseProfiler final : public assay::Profiler {
         };
         if (is_sampled()) {
             leave_out_up_to(reuse::kEvents);
-            warn("reuse distances reach from one burst to another: --sample gives none");
+            warn("no reuse distances with --sample: they reach from one burst to another");
         }
         for (const unsigned shift : settings_.shifts) {
             limits.push_back(static_cast<uint32_t>((uint64_t{1} << shift) / settings_.line));

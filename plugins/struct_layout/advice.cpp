@@ -218,7 +218,7 @@ std::string tell(const Examined& examined, const Structs& structs, const Misses&
     }
     if (unplaced)
         out += std::string(
-                   "  Not all layouts can be foretold: they need arrays whose beginning is "
+                   "  Some layouts are left out: they need arrays whose beginning is "
                    "known") +
                (objects ? ".\n" : ", which --objects finds.\n");
     if (const std::string obstacle = of.obstacle(); !obstacle.empty())

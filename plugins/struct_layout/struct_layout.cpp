@@ -32,9 +32,10 @@ constexpr std::array<vp_option_t, 6> kOptionTable{{
     {"D1", "SIZE,WAYS,LINE", nullptr, "Level-1 data cache.", VP_OPTION_TEXT, 0},
     {"LL", "SIZE,WAYS,LINE", nullptr, "Last-level cache, behind both.", VP_OPTION_TEXT, 0},
     {"struct", "NAME", nullptr,
-     "Looks for layouts of this struct, instead of those that miss most.", VP_OPTION_TEXT, 0},
-    {"structs", "N", "3", "For how many structs layouts are looked for.", VP_OPTION_UNSIGNED, 0},
-    {"record", "MB", "4096", "How large the file of recorded references gets at most.",
+     "Tries layouts of this struct, instead of the structs with the most misses.", VP_OPTION_TEXT,
+     0},
+    {"structs", "N", "3", "The number of structs whose layouts are tried.", VP_OPTION_UNSIGNED, 0},
+    {"record", "MB", "4096", "The largest size of the file of recorded references.",
      VP_OPTION_UNSIGNED, 0},
 }};
 
@@ -122,7 +123,7 @@ class StructLayoutProfiler final : public assay::Profiler {
         if (recording_->left_out() != 0)
             warn("the last " + std::to_string(recording_->left_out()) + " of " +
                  std::to_string(recording_->left_out() + recording_->references()) +
-                 " references are not replayed: --record says how many megabytes they may take");
+                 " references are not replayed; allow more megabytes with --record");
         summary_ = advise(trace, *recording_, shapes_, wanted_);
     }
 

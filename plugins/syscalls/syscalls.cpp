@@ -33,8 +33,8 @@ constexpr std::array<vp_derived_t, 4> kDerivedTable{{
 }};
 constexpr std::array<vp_option_t, 2> kOptionTable{{
     {"callers", nullptr, "yes",
-     "Counts a system call where the nearest function outside of the C library calls; no: at its "
-     "instruction.",
+     "Counts a system call in the nearest function outside of the C library, at its call; no: at "
+     "the instruction.",
      VP_OPTION_YES_NO, 0},
     {"time", nullptr, "no", "Measures how long system calls take, in a column SysNs.",
      VP_OPTION_YES_NO, 0},

@@ -127,9 +127,8 @@ std::string Sections::why_nothing() const {
     if (known != numbers_.end() && occurrences_[known->second] >= choice_->occurrence) return "";
     if (names_.empty()) return "no phase has begun, so nothing is counted";
     if (known != numbers_.end())
-        return "it has begun " + std::to_string(occurrences_[known->second]) +
-               (occurrences_[known->second] == 1 ? " time" : " times") +
-               " only, so nothing is counted";
+        return "it began only " + std::to_string(occurrences_[known->second]) +
+               (occurrences_[known->second] == 1 ? " time" : " times") + ", so nothing is counted";
     std::string why = "no such phase has begun, so nothing is counted; there were: ";
     for (std::size_t i = 0; i < std::min(names_.size(), kMostNames); ++i)
         why += (i == 0 ? "" : ", ") + names_[i];

@@ -58,11 +58,10 @@ constexpr std::array<vp_option_t, 5> kOptionTable{{
     {"cache", "SIZE,WAYS,LINE", "2097152,8,64",
      "The cache that is simulated: bytes, associativity, bytes of a line.", VP_OPTION_TEXT, 0},
     {"LL", "SIZE,WAYS,LINE", nullptr, "The same as --cache.", VP_OPTION_TEXT, 0},
-    {"instructions", "yes|no", "no", "Fetches instructions through the cache, too.",
+    {"instructions", "yes|no", "no", "Also fetches instructions through the cache.",
      VP_OPTION_YES_NO, 0},
     {"section", "NAME[#N]", nullptr,
-     "Counts only what is fetched in phases of that name, or in the Nth of them.", VP_OPTION_TEXT,
-     0},
+     "Counts only fetches in phases of this name, or in the Nth of them.", VP_OPTION_TEXT, 0},
     {"usage-report", "FILE", nullptr,
      "Writes a text about sections, arenas, threads, and lines that are fetched more than once.",
      VP_OPTION_OUTPUT_FILE, 0},
@@ -116,7 +115,7 @@ class UsedBytesProfiler final : public assay::Profiler {
   public:
     static constexpr const char* kName = "used_bytes";
     static constexpr const char* kDescription =
-        "simulates one cache and counts how many bytes of what is fetched into it are used";
+        "simulates one cache and counts how many of the fetched bytes are used";
     static constexpr const auto& kEvents = kEventTable;
     static constexpr const auto& kDerived = kDerivedTable;
     static constexpr const auto& kOptions = kOptionTable;
@@ -155,7 +154,7 @@ class UsedBytesProfiler final : public assay::Profiler {
                                                 .footprints = trace.footprints(),
                                                 .warms_up = trace.is_warm_up()});
         } catch (const std::bad_alloc&) {
-            throw std::runtime_error("no memory for what is known of the program's lines");
+            throw std::runtime_error("no memory for the histories of the program's cache lines");
         }
     }
 
@@ -190,7 +189,7 @@ class UsedBytesProfiler final : public assay::Profiler {
         wanted.warm_up(kInstructionsPerLine * settings_.geometry.size / settings_.geometry.line);
         for (const std::uint32_t first : {0U, std::uint32_t{kColumns}}) {
             for (const Event event : {kUsed, kWasted})
-                no_error(first + event, "uses behind a burst are not seen");
+                no_error(first + event, "uses after a burst are not seen");
             no_error(first + kAgain, "fetches between bursts are not seen");
         }
     }
@@ -251,7 +250,7 @@ class UsedBytesProfiler final : public assay::Profiler {
         if (const std::uint64_t deep = sections.left_out())
             warn(std::to_string(deep) + " phases began within " +
                  std::to_string(Sections::kMostDepth) +
-                 " others that had not ended, and are not told apart; end each phase");
+                 " others that had not ended, and are not counted separately; end each phase");
         if (const std::string why = sections.why_nothing(); !why.empty())
             warn("--section=" + used_bytes::describe(*settings_.section) + ": " + why);
     }

@@ -25,8 +25,8 @@ constexpr std::array<vp_event_t, kEvents> kEventTable{{
 
 constexpr std::array<vp_option_t, 3> kOptionTable{{
     {"interval-size", "N", "100000000",
-     "Instructions of an interval, of each thread; beside bbv the same as there.", VP_OPTION_COUNT,
-     0},
+     "Instructions in an interval of a thread; with bbv, the same number as there.",
+     VP_OPTION_COUNT, 0},
     {"line-size", "BYTES", "64", "Bytes of a line, from 64 to 4096.", VP_OPTION_UNSIGNED, 0},
     {"over-time", "FILE", nullptr, "Writes the working set of each interval as CSV.",
      VP_OPTION_OUTPUT_FILE, 0},
@@ -62,7 +62,7 @@ class WorkingSetProfiler final : public assay::Profiler {
         if (!is_sampled()) return wanted.intervals(interval_);
         for (const uint32_t event : {kLines, kPages}) leave_out(event);
         for (const uint32_t event : {kNewLines, kNewPages}) unscaled(event);
-        warn("bursts do not touch all that intervals do: there are no working sets with --sample");
+        warn("no working sets with --sample: bursts show only a part of each interval");
     }
 
     void process(assay::Trace& trace, assay::Samples&) override {

@@ -204,7 +204,7 @@ class Statements(Case):
 
     def test_why_an_error_is_not_known(self):
         for plugin, *reasons in (
-                ("used_bytes", "UsedB unknown (uses behind a burst are not seen)",
+                ("used_bytes", "UsedB unknown (uses after a burst are not seen)",
                  "AgainB unknown (fetches between bursts are not seen)"),
                 ("effective_address", "Lines not scaled", "Pages not scaled",
                  "FShr unknown (bursts show part of what threads share)"),

@@ -216,8 +216,8 @@ class UsedBytes(unittest.TestCase):
     def test_a_section_that_has_not_begun(self):
         for section, why in (("nope", "no such phase has begun, so nothing is counted; there were: "
                                       "step, inner, open"),
-                             ("step#4", "it has begun 3 times only, so nothing is counted"),
-                             ("open#2", "it has begun 1 time only, so nothing is counted")):
+                             ("step#4", "it began only 3 times, so nothing is counted"),
+                             ("open#2", "it began only 1 time, so nothing is counted")):
             with self.subTest(section):
                 result = self.run_case("sections", f"--section={section}")
                 self.assertIn(f"assay: used_bytes: --section={section}: {why}\n", result.stderr)

@@ -23,8 +23,8 @@ WROTE = re.compile(r"wrote (?:\S+(?: and \S+ of \d+ parts)?|\d+ profiles, and \S
                    r"read it with: assay annotate \S+")
 NOT_SAMPLED = (
     "struct_layout: layouts need all references of the run: there is no advice with --sample",
-    "reuse: reuse distances reach from one burst to another: --sample gives none",
-    "working_set: bursts do not touch all that intervals do: there are no working sets with --sample")
+    "reuse: no reuse distances with --sample: they reach from one burst to another",
+    "working_set: no working sets with --sample: bursts show only a part of each interval")
 NO_BURST = re.compile(r"no burst of --sample was reached in (\d+) instructions")
 
 

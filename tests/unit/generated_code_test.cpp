@@ -154,7 +154,7 @@ TEST_CASE("jitdump files can be cut anywhere, and be garbage") {
     GeneratedCode code;
     CHECK(code.add_jitdump(
               "d", header() + load(0x1000, 16, "f") + record(0, "short") + load(0x2000, 16, "g")) ==
-          "the record at byte 114 is damaged; it and what follows is left out");
+          "the record at byte 114 is damaged; it and the rest of the file are left out");
     CHECK(function_at(code, 0x1000) == "f");
     CHECK(function_at(code, 0x2000) == "");
     std::string little = header();
@@ -164,7 +164,7 @@ TEST_CASE("jitdump files can be cut anywhere, and be garbage") {
     CHECK(code.add_jitdump("d", little).starts_with("the record at byte 40 is damaged"));
     std::string other = header();
     std::swap(other[0], other[3]);
-    CHECK(code.add_jitdump("d", other) == "it is no jitdump file of version 1 of this machine");
+    CHECK(code.add_jitdump("d", other) == "not a jitdump file of version 1 for this machine");
 }
 
 }  // namespace generated_code_test

@@ -111,7 +111,7 @@ TEST_CASE("series: malformed lines are refused") {
         {kVersion + "fl=#! series s thread=4294967296\n",
          "FILE:5: number beyond 4294967295 (4294967296)"},
         {kVersion + "fl=#! series s each=0\n",
-         "FILE:5: points of a series that were made of none (s)"},
+         "FILE:5: a series that combines 0 points into one (s)"},
         {kVersion + "fl=#! series s thread\n",
          "FILE:5: expected KEY=VALUE or a description (thread)"},
         {kVersion + "fl=#! series s =1\n", "FILE:5: expected KEY=VALUE or a description (=1)"},
