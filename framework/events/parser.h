@@ -52,9 +52,9 @@ class Handler {
     virtual void values(const Instruction&, const Hotlist&) {}
     // A place where code was inlined. Called before all locations.
     virtual void site(const Site&) {}
-    // Called after the lines and instructions of a location: the site of the next `count` of them,
-    // in the order in which they were passed. 0 means that they are not inlined, which also holds
-    // for those that no call covers.
+    // Called after the lines and instructions of a location. Gives the site of the next `count` of
+    // them, in the order in which they were passed. Site 0 means that they are not inlined. Lines
+    // and instructions that no call covers are not inlined either.
     virtual void line_sites(std::uint32_t, std::uint64_t /*count*/) {}
     virtual void instruction_sites(std::uint32_t, std::uint64_t /*count*/) {}
     // Called after all sites and before all locations.

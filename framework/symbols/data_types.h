@@ -105,7 +105,7 @@ class DataTypes {
     std::optional<std::uint64_t> offset_in(const DataPlace& place, std::int64_t offset) const;
     // In bytes, as in the System V ABI for x86-64, section 3.1.2.
     std::uint64_t alignment(DataTypeId type);
-    // As in source code: "Node *", "long".
+    // The type as in source code, such as "Node *" or "long".
     std::string full_name(DataTypeId type);
 
   private:

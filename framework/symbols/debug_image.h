@@ -16,10 +16,10 @@ namespace assay::symbols {
 
 bool has_dwarf(const ElfFile& file);
 
-// The separate debug file of `object`, or null: by build id below DEBUG_ROOT/.build-id, else by the
-// name in .gnu_debuglink in the folder of the object, in .debug/ there, or below DEBUG_ROOT/<folder
-// of the object>. gdb searches the same places. A file of another build is rejected: the build ids
-// must agree, or the checksums if there is no build id.
+// The separate debug file of `object`, or null. Searches by build id below DEBUG_ROOT/.build-id.
+// Then searches for the name in .gnu_debuglink in the folder of the object, in .debug/ there, and
+// below DEBUG_ROOT/<folder of the object>. gdb searches the same places. A file of another build is
+// rejected: the build ids must agree, or the checksums if there is no build id.
 std::unique_ptr<ElfFile> find_debug_file(const ElfFile& object, const std::string& debug_root);
 
 // The file that .gnu_debugaltlink of `file` names, or null. dwz writes such files; they hold
@@ -28,9 +28,9 @@ std::unique_ptr<ElfFile> find_alternate_file(const ElfFile& file, const std::str
 
 class DebugImage {
   public:
-    // Null if no section is compressed, or if libdw must read the file itself: if sections are
-    // damaged or compressed by other means than zlib and zstd, or if functions are in .dwo files.
-    // Large images are taken from `cache`, and kept there.
+    // Null if no section is compressed, or if libdw must read the file itself. libdw must do so if
+    // sections are damaged, if their compression is neither zlib nor zstd, or if functions are in
+    // .dwo files. Large images are taken from `cache`, and kept there.
     static std::unique_ptr<DebugImage> make(const ElfFile& file,
                                             const ImageCache& cache = ImageCache(""));
     ~DebugImage();

@@ -20,9 +20,9 @@ struct Symbol {
     std::string_view name;
 };
 
-// The name that Valgrind 3.19 prefers among symbols of the same range (its debug information
-// reader's prefersym): the shortest without its version, then one that has a version, then the
-// first in the alphabet. glibc gives most of its functions several names.
+// True if Valgrind 3.19 prefers `a` to `b` among symbols of the same range (prefersym in its reader
+// of debug information). The shortest name without its version wins, then one that has a version,
+// then the first in the alphabet. glibc gives most of its functions several names.
 bool preferred(std::string_view a, std::string_view b) {
     std::size_t length_a = std::min(a.find('@'), a.size());
     std::size_t length_b = std::min(b.find('@'), b.size());
