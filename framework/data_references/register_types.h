@@ -47,8 +47,8 @@ struct DataTarget {
     };
     Kind kind = Kind::kUnknown;
     symbols::DataTypeId type = 0;
-    std::int64_t offset =
-        0;  // from the object's start; can be outside, in a neighbour of the same type
+    // From the start of the object. Can be outside of it, in a neighbour of the same type.
+    std::int64_t offset = 0;
     std::uint16_t bytes = 0;
 };
 

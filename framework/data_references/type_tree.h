@@ -54,9 +54,8 @@ struct TypeNode {
     std::uint32_t parent = 0;  // a member's type, or the member around it; 0 for types
     bool is_member = false;
     std::string name;  // never empty
-    std::uint64_t offset = 0,
-                  size =
-                      0;  // in bytes; offsets of members count from the start of the outermost type
+    // In bytes. The offset of a member counts from the start of the outermost type.
+    std::uint64_t offset = 0, size = 0;
     std::uint32_t first_bit = 0, bits = 0;  // of a bit-field
     std::string type;                       // of a member
     std::string kind;  // of a type: "struct", "class", "union", "pointer" or "other"

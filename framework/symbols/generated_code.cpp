@@ -211,8 +211,7 @@ class GeneratedCode::JitdumpReader {
 
     GeneratedCode& code_;
     const std::string_view source_;
-    std::unordered_map<std::uint64_t, std::vector<Line>>
-        lines_;  // by address of code that follows in the file
+    std::unordered_map<std::uint64_t, std::vector<Line>> lines_;  // by address of later code
 };
 
 std::string GeneratedCode::add_jitdump(const std::string& path, std::string_view bytes) {

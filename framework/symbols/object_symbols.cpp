@@ -155,8 +155,7 @@ std::vector<std::uint32_t> KnownLocations::find(std::span<const Address> address
     std::vector<std::uint32_t> others;
     auto at = addresses_.begin();
     for (std::uint32_t i = 0; i < addresses.size(); ++i) {
-        if (at != addresses_.end() && *at < addresses[i])
-            ++at;  // the usual case: the next known address
+        if (at != addresses_.end() && *at < addresses[i]) ++at;  // usually enough
         if (at != addresses_.end() && *at < addresses[i])
             at = std::lower_bound(at, addresses_.end(), addresses[i]);
         if (at != addresses_.end() && *at == addresses[i])

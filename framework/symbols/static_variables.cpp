@@ -13,8 +13,7 @@
 namespace assay::symbols {
 namespace {
 
-constexpr int kMostReferences =
-    64;  // from a type to its element type, or from a typedef to its type
+constexpr int kMostReferences = 64;  // between types, such as from an array to its elements
 constexpr std::size_t kLongestName = 1000;
 
 bool is_pointer(int tag) {

@@ -19,12 +19,12 @@ namespace assay::symbols {
 
 // One level of an inline chain. The views stay valid as long as the symbolizer.
 struct Frame {
-    std::string_view file;      // as recorded by the compiler, made absolute with the compilation
-                                // directory; "???" if unknown
+    // As recorded by the compiler, made absolute with the compilation directory. "???" if unknown.
+    std::string_view file;
     std::string_view function;  // demangled; "???" if unknown
     std::uint32_t line = 0;     // 0 if unknown
-    std::string_view linkage =
-        {};  // the mangled name without a version; empty if it is equal to `function`, or unknown
+    // The mangled name without a version. Empty if it is equal to `function`, or unknown.
+    std::string_view linkage = {};
 };
 
 // Innermost first: frames[0] is the function whose source line the instruction belongs to,

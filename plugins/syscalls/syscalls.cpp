@@ -42,8 +42,7 @@ constexpr std::array<vp_option_t, 2> kOptionTable{{
 
 enum List : std::uint32_t { kByCall, kByError };
 constexpr std::array<const char*, 2> kListNames{"calls", "errors"};
-constexpr unsigned kErrorBits =
-    16;  // the low bits of a value of kByError; the call's number follows
+constexpr unsigned kErrorBits = 16;  // low bits of a value of kByError; the rest is the call
 
 constexpr std::uint64_t kMostError = 4095;  // include/linux/err.h, MAX_ERRNO
 // Larger values mean that the program has written over the trace.

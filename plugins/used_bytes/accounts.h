@@ -108,8 +108,8 @@ class Accounts {
     std::vector<Point> points_;
     std::deque<Pattern> patterns_;
     std::map<Fetcher, std::uint32_t> pattern_numbers_;
-    std::vector<PointNumber>
-        slots_;  // hash table of points with open addressing; its size is a power of two
+    // A hash table of points with open addressing. Its size is a power of two.
+    std::vector<PointNumber> slots_;
     pages::LineTable<LineHistory> lines_;
     Usage total_, code_;
     std::unordered_map<std::uint32_t, Usage> threads_;

@@ -96,9 +96,8 @@ class Simulator {
     // share a set of the filter, so the entry keeps the filter's line until the driver reports the
     // end of the line.
     std::array<Recent*, kMostFiltered> filtered_;
-    Recent unfiltered_;  // for sets of the filter without a line
-    std::vector<std::uint64_t*>
-        homes_;  // by entry of recent_: where the bits of the line go, or `nothing_`
+    Recent unfiltered_;                  // for sets of the filter without a line
+    std::vector<std::uint64_t*> homes_;  // by entry of recent_: where its bits go, or `nothing_`
     std::array<Waiting, kQueue> waiting_;
     std::array<Missing, kQueue> missing_;
     std::size_t waiting_count_ = 0;
