@@ -55,9 +55,9 @@ class VectorLine {
     std::string text_;
 };
 
-// A file that is written in pieces, compressed if its name ends in .gz or .zst.
+// A file that is written in pieces, and compressed if its name ends in .gz or .zst.
 
-// `path` with ".SUFFIX" appended, before the ending of a compressed file.
+// Appends ".SUFFIX" to `path`, before the ending of a compressed file.
 std::string with_suffix(const std::string& path, const std::string& suffix);
 
 class OutputFile {

@@ -72,8 +72,9 @@ class Gshare final : public ConditionalPredictor {
     std::uint64_t history_ = 0;
 };
 
-// R. E. Kessler, "The Alpha 21264 microprocessor", IEEE Micro 19(2), 1999, figure 4. There each
-// local history is chosen by the address of four instructions; x86 has branches at any address.
+// R. E. Kessler, "The Alpha 21264 microprocessor", IEEE Micro 19(2), 1999, figure 4. The Alpha
+// chooses a local history by the address of an aligned group of four instructions. Here the full
+// address chooses it, because x86 has branches at any address.
 class Tournament final : public ConditionalPredictor {
   public:
     explicit Tournament(unsigned bits)

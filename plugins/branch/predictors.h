@@ -56,7 +56,7 @@ class TargetPredictor {
     // Predicts the target of the branch at `pc`, then learns the actual `target`. Returns the
     // prediction.
     virtual std::uint64_t predict(std::uint64_t pc, std::uint64_t target) = 0;
-    // A conditional branch has been executed.
+    // Learns the outcome of a conditional branch.
     virtual void note_outcome(bool taken) = 0;
     virtual std::string describe() const = 0;
 };

@@ -158,7 +158,7 @@ std::uint64_t Summary::rest() const {
 
 namespace {
 
-// The mandatory prefix as VEX encodes it: none, 66, F3, F2 (Intel SDM volume 2, 2.3.5).
+// The mandatory prefix in VEX's encoding: none, 66, F3, F2 (Intel SDM volume 2, 2.3.5).
 enum Prefix : unsigned { kNoPrefix, k66, kF3, kF2 };
 
 struct Encoding {
@@ -191,11 +191,11 @@ Reading by_prefix(unsigned prefix) {
     return prefix == k66 || prefix == kF2 ? Reading::kDouble : Reading::kSingle;
 }
 
-// Map 0F. Sources: SDM volume 2, tables.
+// For opcodes of map 0F. Sources: SDM volume 2, tables.
 Reading of_two_byte_map(unsigned byte, unsigned prefix, Operand operand) {
     const bool result = operand == Operand::kResult || operand == Operand::kStored;
     switch (byte) {
-        case 0x2a:  // cvtsi2sd and the like
+        case 0x2a:  // cvtsi2sd and similar ones
             return result ? by_prefix(prefix) : Reading::kInteger;
         case 0x2c:  // cvttsd2si
         case 0x2d:
@@ -204,7 +204,7 @@ Reading of_two_byte_map(unsigned byte, unsigned prefix, Operand operand) {
             if (!result) return by_prefix(prefix);
             return by_prefix(prefix) == Reading::kDouble ? Reading::kSingle : Reading::kDouble;
         case 0x12:
-        case 0x13:  // movlpd and movlps move 64 bits, of two singles the lower is shown
+        case 0x13:  // movlpd and movlps move 64 bits; the lower of two singles is shown
         case 0x16:
         case 0x17:
             return by_prefix(prefix);

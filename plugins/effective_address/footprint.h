@@ -69,7 +69,7 @@ class Footprint {
     std::uint32_t used_ = 0;
 };
 
-// The most frequent of a stream of 64-bit items, in bounded memory.
+// The most frequent items of a stream of 64-bit items, in bounded memory.
 //
 // The algorithm is that of Anderson, Bevan, Lang, Liberty, Rhodes and Thaler, "A High-Performance
 // Algorithm for Identifying Frequent Items in Data Streams" (IMC 2017), after Misra and Gries
@@ -96,7 +96,7 @@ inline std::size_t slot_by_hash(std::uint64_t x, unsigned bits) {
 
 struct Item {
     std::uint64_t value;
-    std::uint64_t count;  // at least
+    std::uint64_t count;  // at least so many
     bool operator==(const Item&) const = default;
 };
 
@@ -131,7 +131,7 @@ class FrequentItems {
     void make_room(std::uint32_t capacity);
     void rehash(std::uint32_t slots, std::uint64_t less);
 
-    std::unique_ptr<Item[]> items_;  // open addressing; a count of 0 is a free slot
+    std::unique_ptr<Item[]> items_;  // open addressing; a count of 0 marks a free slot
     std::uint32_t slots_ = 0, used_ = 0;
     unsigned bits_ = 0;  // slots_ is 2^bits_
     std::uint64_t error_ = 0, total_ = 0;

@@ -20,7 +20,7 @@
 
 namespace effective_address {
 
-// The stride of the first reference of all, which has no predecessor.
+// The stride of the very first reference, which has no predecessor.
 inline constexpr std::int64_t kNoStride = INT64_MIN;
 
 // References of one operand in one thread with the same stride. A reference with another stride
@@ -30,7 +30,7 @@ struct ReferenceRun {
     std::int64_t stride;  // between references, also from the last one before the run to the first
     std::uint64_t count;  // of references
 
-    // 0 is the last one.
+    // 0 gives the last reference.
     std::uint64_t address(std::uint64_t backwards) const {
         return end - backwards * static_cast<std::uint64_t>(stride);
     }

@@ -37,7 +37,7 @@ Event group_of(Event part);
 std::optional<Event> width_of(const trace_instr_facts_t& facts);
 std::optional<Event> set_of(const trace_instr_facts_t& facts);
 
-// The end-of-run summary: groups, and the most frequent opcodes.
+// The summary at the end of a run: groups, and the most frequent opcodes.
 
 struct Opcode {
     std::string_view mnemonic;

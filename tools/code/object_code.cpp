@@ -146,7 +146,7 @@ void name_targets(std::span<CodeText* const> texts, ObjectCode& code) {
         const auto at = std::lower_bound(targets.begin(), targets.end(), target);
         const std::string_view name = names[static_cast<std::size_t>(at - targets.begin())];
         if (name.empty()) continue;
-        // By their addresses: the last that begins no later.
+        // The last function that begins at or before the target.
         const auto next =
             std::upper_bound(functions.begin(), functions.end(), target,
                              [](std::uint64_t address, const symbols::FunctionRange& function) {
@@ -207,7 +207,6 @@ std::string_view ValueSymbols::name(std::uint64_t value) const {
 
 namespace {
 
-// Operands begin in one column.
 std::string aligned(std::string_view mnemonic, std::string_view operands) {
     constexpr std::size_t kWidth = 7;
     if (operands.empty()) return std::string(mnemonic);
@@ -221,8 +220,8 @@ Function* function_of(void* library, const char* name) {
 
 }  // namespace
 
-// Loaded when it is needed: its 75,000 relocations would take every other command, and every run
-// of a program, a millisecond.
+// Loads Capstone only when it is needed: its 75,000 relocations would cost every command and every
+// run of a program a millisecond.
 struct Disassembler::Capstone {
     static constexpr int kVersion = CS_API_MAJOR;
     const std::string name = fmt::format("libcapstone.so.{}", kVersion);
@@ -234,7 +233,7 @@ struct Disassembler::Capstone {
     decltype(&cs_close) close = function_of<decltype(cs_close)>(library, "cs_close");
     decltype(&cs_version) version = function_of<decltype(cs_version)>(library, "cs_version");
 
-    // 0 if it cannot be used.
+    // 0 if Capstone cannot be used.
     csh begin(Syntax syntax) const {
         csh handle = 0;
         if (library == nullptr || !open || !option || !disasm || !free || !close ||
@@ -285,7 +284,7 @@ Disassembler::Text Disassembler::print_with_zydis(std::span<const std::uint8_t> 
     ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     ZydisFormatterInit(&formatter, syntax_ == Syntax::kAtt ? ZYDIS_FORMATTER_STYLE_ATT
                                                            : ZYDIS_FORMATTER_STYLE_INTEL);
-    // As Capstone has them.
+    // In the same style as Capstone.
     ZydisFormatterSetProperty(&formatter, ZYDIS_FORMATTER_PROP_HEX_UPPERCASE, ZYAN_FALSE);
     char text[256];
     if (!ZYAN_SUCCESS(

@@ -50,9 +50,9 @@ std::vector<std::unique_ptr<ObjectCode>> open_objects(const std::vector<events::
 // The link-time address that a direct jump or call leads to; 0 for other instructions.
 std::uint64_t branch_target(const native::Instruction& instruction);
 
-// Instructions as text: Capstone's, and Zydis's where Capstone does not know an x86 instruction
-// (Capstone 4.0 has no AVX-512 comparisons, and few instructions on mask registers, which libc's
-// string functions consist of).
+// Prints instructions with Capstone, or with Zydis if Capstone does not know an instruction.
+// Capstone 4.0 lacks AVX-512 comparisons and many mask register instructions, which libc's string
+// functions use.
 
 enum class Syntax : std::uint8_t { kAtt, kIntel };
 
@@ -63,15 +63,15 @@ class Disassembler {
     Disassembler(const Disassembler&) = delete;
     Disassembler& operator=(const Disassembler&) = delete;
 
-    // `code` is one instruction, or more, at `address`; only its first is printed. Its length is
-    // 0, and its text "(bad)", if it is none.
+    // The text of the first instruction in `code`, which begins at `address`. Length 0 and the text
+    // "(bad)" if there is no valid instruction.
     struct Text {
         std::string text;
         std::size_t length;
     };
     Text print(std::span<const std::uint8_t> code, std::uint64_t address) const;
 
-    // "none" if Capstone is not there.
+    // "none" if Capstone is not installed.
     static std::string capstone_version();
 
   private:
@@ -80,7 +80,7 @@ class Disassembler {
     Text print_with_zydis(std::span<const std::uint8_t> code, std::uint64_t address) const;
 
     Syntax syntax_;
-    std::size_t handle_ = 0;  // csh; 0 if Capstone is not there
+    std::size_t handle_ = 0;  // csh; 0 if Capstone is not installed
 };
 
 // An instruction as text, and where it leads.

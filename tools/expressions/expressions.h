@@ -12,8 +12,6 @@
 
 namespace assay {
 
-// Perl regular expressions, by PCRE2.
-
 inline PCRE2_SPTR pcre2_text(std::string_view text) {
     return reinterpret_cast<PCRE2_SPTR>(text.data());
 }

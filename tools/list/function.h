@@ -65,7 +65,7 @@ class FunctionWriter {
     // An instruction, or an address with counts that is no instruction.
     struct Line {
         std::uint64_t address;
-        const Row* row = nullptr;  // null: no counts
+        const Row* row = nullptr;  // null without counts
         CodeText code;
     };
     using Lines = std::vector<Line>;

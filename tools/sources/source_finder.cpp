@@ -213,17 +213,17 @@ constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 30;
     throw Error(fmt::format("cannot read source file {}: {}", path.string(), reason));
 }
 
-// Of the file behind all links, where SourceFinder has looked, too: below /proc, links can lead
+// Opens the path after all links, which SourceFinder has checked. Below /proc, links can lead
 // elsewhere than the paths that they show.
 std::string content_of(const fs::path& path) {
     std::error_code error;
     const fs::path real = fs::canonical(path, error);
     if (error) fail(path, error.message());
-    // Some files of the kernel's are regular ones, and reading them waits for something to happen.
+    // Some of the kernel's files are regular, and reading them waits for an event.
     const Descriptor file(open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     struct stat status {};
     if (file.number() < 0 || fstat(file.number(), &status) != 0) fail(path, system_reason(errno));
-    if (!S_ISREG(status.st_mode)) fail(path, "it is no regular file");
+    if (!S_ISREG(status.st_mode)) fail(path, "it is not a regular file");
     std::string text;
     std::vector<char> buffer(256 * 1024);
     for (auto size = static_cast<std::uintmax_t>(status.st_size); size <= kMostBytes;
@@ -263,7 +263,7 @@ void append_utf8(std::string& out, char32_t c) {
     }
 }
 
-// A surrogate without its other half stays one: printing it is printable()'s business.
+// A surrogate without its partner stays as it is. printable() handles it.
 std::string from_utf16(std::string_view text, bool big_endian) {
     const auto unit = [&](std::size_t i) -> char32_t {
         const auto first = static_cast<unsigned char>(text[i]);

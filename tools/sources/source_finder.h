@@ -82,27 +82,28 @@ class SourceFinder {
     std::unordered_set<std::string> names_;       // in the debug information that has been read
 };
 
-// What source files contain. Where they are, SourceFinder knows (source_finder.h).
+// Reads source files. SourceFinder finds them (source_finder.h).
 
-// What stands for a source file that is not known.
+// The name of an unknown source file.
 inline constexpr std::string_view kUnknownFile = "???";
-// True for this name, and for "[OBJECT]", which is known to be in an object only.
+// True for this name and for "[OBJECT]", the name for code of an object with an unknown file.
 inline bool is_unknown_file(std::string_view name) {
     return name == kUnknownFile || (name.starts_with('[') && name.ends_with(']'));
 }
 
-// A whole file; one in UTF-16 (Unicode, section 23.8: it begins with a byte order mark) as UTF-8.
-// Throws Error if it cannot be read, is larger than any source, or no regular file.
+// The content of a file. UTF-16 (Unicode, section 23.8: it begins with a byte order mark) is
+// converted to UTF-8. Throws Error if the file cannot be read, is larger than any source, or is no
+// regular file.
 std::string read_source(const std::filesystem::path& path);
 
-// The same; but of what cannot be read, a line on stderr says why.
+// The same, but if the file cannot be read, writes the reason to stderr and returns no value.
 std::optional<std::string> read_source_or_warn(const std::filesystem::path& path);
 
-// Without what ends them: a newline, or a carriage return and a newline.
+// Lines end with a newline, or with a carriage return and a newline. The result excludes both.
 std::vector<std::string_view> split_lines(std::string_view text);
 
-// What a reader has to know of a source that was written later than one of the profiles; "" if it
-// was not. `name` is how the profiles name it.
+// A warning if the source is newer than one of the profiles, otherwise "". `name` is the name in
+// the profiles.
 std::string warning_if_newer(std::string_view name, const std::filesystem::path& source,
                              std::span<const std::string> profiles);
 

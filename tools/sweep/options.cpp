@@ -145,7 +145,7 @@ namespace {
 
 constexpr std::string_view kRange = "..";
 
-// The K, M or G behind a number; 1 if there is none, 0 if it is something else.
+// The factor of a K, M or G after a number; 1 for no unit, 0 for any other text.
 std::uint64_t factor_of(std::string_view unit, std::uint64_t kilo) {
     if (unit.empty()) return 1;
     if (unit == "k" || unit == "K") return kilo;
@@ -172,7 +172,7 @@ std::optional<Number> parse_number(std::string_view text, std::uint64_t kilo) {
     return number;
 }
 
-// With the largest unit that keeps it whole.
+// Uses the largest unit that gives a whole number.
 std::string number_text(std::uint64_t value, bool with_unit, std::uint64_t kilo) {
     constexpr std::string_view kUnits = "KMG";
     if (!with_unit || value == 0) return std::to_string(value);
@@ -188,8 +188,8 @@ std::string number_text(std::uint64_t value, bool with_unit, std::uint64_t kilo)
 
 // --- Lists
 
-// Separators are commas and semicolons; blanks and semicolons where a value has commas itself. One
-// behind a backslash is a part of the value.
+// Separators are commas and semicolons, or blanks and semicolons if values contain commas. A
+// separator after a backslash belongs to the value.
 std::vector<std::string> items_of(const ValueForm& form, std::string_view text) {
     const std::string_view separators = form.has_commas() ? "; \t" : ";,";
     std::vector<std::string> items(1);
@@ -202,7 +202,7 @@ std::vector<std::string> items_of(const ValueForm& form, std::string_view text) 
         else
             items.emplace_back();
     }
-    // Blanks around a semicolon are no values between them.
+    // Blanks around a semicolon do not separate empty values.
     if (form.has_commas()) std::erase(items, "");
     if (items.empty() || std::find(items.begin(), items.end(), "") != items.end())
         throw Error(fmt::format("{}={}: a value is empty; give {}", form.option, text,
@@ -213,7 +213,7 @@ std::vector<std::string> items_of(const ValueForm& form, std::string_view text) 
 
 // --- Ranges
 
-// A range of numbers from one to another, as 16K,8,64..128K,8,64, and not a path, as ../machine.
+// True for a range of numbers such as 16K,8,64..128K,8,64. False for a path such as ../machine.
 bool is_range(std::string_view item) {
     const std::size_t dots = item.find(kRange);
     if (dots == std::string_view::npos || dots == 0) return false;
@@ -253,8 +253,8 @@ class Range {
   private:
     [[noreturn]] void fail(std::string_view why) const {
         throw Error(fmt::format(
-            "{}: {}: {}; a range is FROM..TO, whose numbers double from one value to the next, or "
-            "FROM..TO+STEP, and else list the values",
+            "{}: {}: {}; write FROM..TO, whose numbers double from one value to the next, "
+            "FROM..TO+STEP, or a list of all values",
             form_.option, item_, why));
     }
 
@@ -268,7 +268,7 @@ class Range {
         return numbers;
     }
 
-    // All that vary go from one end to the other in as many steps.
+    // The number of doublings, which must be the same for all fields that vary.
     std::size_t doublings() const {
         std::optional<std::size_t> steps;
         for (const std::size_t i : varying_) {
@@ -282,8 +282,9 @@ class Range {
                 fail(
                     fmt::format("{} does not become {} by doubling", text(from_, i), text(to_, i)));
             if (steps && *steps != own)
-                fail(fmt::format("{} becomes {} in another number of steps than the one before it",
-                                 text(from_, i), text(to_, i)));
+                fail(fmt::format(
+                    "{} becomes {} in a different number of steps than the field before",
+                    text(from_, i), text(to_, i)));
             steps = own;
         }
         return *steps;
@@ -317,10 +318,10 @@ class Range {
 
     const ValueForm& form_;
     const std::string item_;
-    std::uint64_t step_ = 0;  // 0: they double
+    std::uint64_t step_ = 0;  // 0: values double
     std::vector<std::string> from_texts_;
     std::vector<Number> from_, to_;
-    std::vector<std::size_t> varying_;  // fields
+    std::vector<std::size_t> varying_;  // indices of fields
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// assay sweep: runs of one program with every combination of some options' values.
+// assay sweep: runs one program with every combination of some options' values.
 #pragma once
 
 #include "framework/collector/run/settings.h"
@@ -52,23 +52,23 @@ std::vector<Option> options();
 
 inline constexpr std::size_t kMostValues = 10'000;
 
-// What one value of an option looks like.
+// The form of an option's values.
 struct ValueForm {
-    std::string option;    // as it is written, for messages: --D1
-    std::string argument;  // what stands for a value in the help: SIZE,WAYS,LINE
-    std::uint64_t kilo;    // what K stands for: 1024 of bytes, 1000 of counts
+    std::string option;    // the option as the user writes it, for messages: --D1
+    std::string argument;  // the placeholder of the value in the help: SIZE,WAYS,LINE
+    std::uint64_t kilo;    // the meaning of K: 1024 for bytes, 1000 for counts
 
-    // Then commas do not separate values, but blanks do.
+    // True if values contain commas. Blanks then separate values.
     bool has_commas() const { return argument.find(',') != std::string::npos; }
 };
 
-// All values of what was given, each once, in the order in which they were first named. Throws
-// Error with the bad item and what is expected instead.
+// All given values without repetitions, in the order of their first occurrence. Throws Error with
+// the wrong item and the expected form.
 std::vector<std::string> listed_values(const ValueForm& form, std::span<const std::string> given);
 
-// The size behind a value, for a logarithmic axis: of the first field that is not the same in all
-// values, a number that may have K, M or G behind it; or of its only field. Empty if the values
-// differ in no such field or have none.
+// The sizes of values for a logarithmic axis: numbers, possibly with K, M or G, from the first
+// field that differs between values, or from the only field. Empty if the values have no such field
+// or it is not a number.
 std::vector<std::uint64_t> sizes_of(const ValueForm& form, std::span<const std::string> values);
 
 }  // namespace assay::sweep

@@ -112,7 +112,7 @@ Results::Results(const std::vector<std::optional<PointResult>>& points,
 
 namespace {
 
-// Figures as they are, those in per cent too.
+// Counts and figures as plain numbers, including percentages.
 std::string plain_text(const Cell& cell) {
     if (const auto* const count = std::get_if<std::uint64_t>(&cell)) return std::to_string(*count);
     if (const auto* const figure = std::get_if<double>(&cell)) return fmt::format("{}", *figure);
@@ -222,7 +222,7 @@ class Document {
         json_.end_object();
     }
 
-    // What the point does not count, or has no value, is not there.
+    // Omits events that the point does not count and figures without a value.
     void write_cells(std::size_t point, bool figures, std::string_view key) {
         json_.begin_object(key);
         for (std::size_t i = 0; i < results_.columns().size(); ++i) {
@@ -249,7 +249,7 @@ void write_json(const Plan& plan, const Results& results, Sink& sink) {
     sink.write("\n");
 }
 
-// Values of options to the left, numbers to the right.
+// Values of options are aligned to the left, numbers to the right.
 std::string text_table(const Plan& plan, const Results& results) {
     const std::size_t options = plan.swept().size();
     std::vector<std::vector<std::string>> rows(1);

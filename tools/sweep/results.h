@@ -61,18 +61,18 @@ class Results {
     std::vector<bool> finished_;
 };
 
-// The table of a sweep, in each format.
+// Writes the table of a sweep in each format.
 
 // A row for each point: the values of the swept options, then events and figures.
 std::string text_table(const Plan& plan, const Results& results);
 void write_csv(const Plan& plan, const Results& results, Sink& sink);
-// By sweep-schema.json of the documentation.
+// As sweep-schema.json of the documentation describes.
 void write_json(const Plan& plan, const Results& results, Sink& sink);
-// A page with plots, which needs nothing else.
+// A page with plots that needs no other file.
 void write_html(const Plan& plan, const Results& results, Sink& sink);
 
-// How the page of assay sweep looks and what it does; made from page.css, page.js and the style of
-// reports by embed.py.
+// Style and script of the page of assay sweep. embed.py makes them from page.css, page.js and the
+// style of reports.
 
 // In pieces that follow one another.
 extern const std::span<const std::string_view> kStyle, kScript;

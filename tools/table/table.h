@@ -102,12 +102,12 @@ class Table {
     std::vector<events::Formula> formulas_;  // of all derived figures if any is shown
 };
 
-// Columns of counts in JSON.
+// Writes columns of counts as JSON.
 
-// Names, descriptions and units of the columns shown, under the key "events".
+// Names, descriptions and units of the columns, under the key "events".
 void write_event_list(const events::Header& header, const std::vector<std::size_t>& shown,
                       JsonWriter& json);
-// Those of the columns shown; a figure that has no value there is null.
+// Counts of the columns, under `key`. A figure without a value is null.
 void write_counts(std::string_view key, const events::Header& header,
                   const std::vector<std::size_t>& shown, Counts counts, JsonWriter& json);
 

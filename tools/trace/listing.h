@@ -52,18 +52,18 @@ class Listing {
     bool has_head_ = false;
 };
 
-// Traces in the formats of other programs.
+// Writes traces in the formats of other programs.
 
-// Of one thread, but memref: of all, or of the one that is asked for. Returns why something is
-// missing; "" if nothing is. `format` is one of those that is_export() names.
+// Exports the thread that the region names. The format memref exports all threads if it names none.
+// Returns the reason why data are missing, or "". is_export() must be true for `format`.
 std::string export_image(Format format, const replay::ImageTrace& image, const Region& region,
                          Sink& sink);
 
-// What a trace has, process image by process image.
+// Writes a summary of each process image in a trace.
 
-// Before the first one.
+// Call it before the first image.
 void write_summary_head(const Options& options, Sink& sink);
-// Reads all records of the image, to count them.
+// Reads all records of the image to count them.
 void write_summary(const Options& options, const replay::ImageTrace& image,
                    const recording::RecordedImage& recorded, Sink& sink);
 
