@@ -90,13 +90,12 @@ void add_filters(CommandLine& line, Arguments& arguments) {
     line.add_text("--function", arguments.function, "REGEX",
                   "only records of functions whose name contains a match");
     line.add_text("--address", arguments.address, "LOW-HIGH",
-                  "only references to these addresses, in hexadecimal; both ends are "
-                  "included");
-    line.add_list("--kind", arguments.kinds, "A,B,...",
-                  "only these records: block, read, write, modify, burst (its begin, end or end of "
-                  "its "
-                  "warm-up), call, return, signal, syscall, result (of a system call), value (of "
-                  "operands), all; default: the first five");
+                  "only references to these addresses, in hexadecimal; both ends are included");
+    line.add_list(
+        "--kind", arguments.kinds, "A,B,...",
+        "only these records: block, read, write, modify, burst (its begin, end or end of "
+        "its warm-up), call, return, signal, syscall, result (of a system call), value (of "
+        "operands), all; default: the first five");
 }
 
 void add_options(CommandLine& line, Arguments& arguments) {
