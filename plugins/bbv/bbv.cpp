@@ -36,8 +36,7 @@ constexpr std::array<vp_option_t, 4> kOptionTable{{
      VP_OPTION_COUNT, 0},
     {"bb-out-file", "FILE", "bb.out.%p",
      "The file for block vectors; .gz and .zst compress. Threads after the first append .2, .3, "
-     "... "
-     "to its name.",
+     "... to its name.",
      VP_OPTION_OUTPUT_FILE, 0},
     {"pc-out-file", "FILE", nullptr,
      "The file for the address and function of each block; default: no such file.",

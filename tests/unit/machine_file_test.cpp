@@ -188,7 +188,7 @@ TEST_CASE("mistakes in a cache or translation buffer are named with their lines"
     says(refused_of_cache("prefetch: next"), 3, "prefetch: \"next\"; use next-line, stride");
     says(refused_of_cache("prefetch: {kind: stream, degree: 65}"), 3, "degree: \"65\"");
     says(refused_of_cache("prefetch: {degree: 2}"), 3, "prefetch needs a kind");
-    says(refused_of_cache("inclusion: exclusive"), 2, "none above it to be exclusive of");
+    says(refused_of_cache("inclusion: exclusive"), 2, "no cache is above it");
     const auto refused_cache = [](const std::string& keys) {
         return refused("caches:\n  D1: {" + keys + "}\n");
     };

@@ -63,8 +63,8 @@ void add_options(CommandLine& line, Arguments& arguments) {
                     "with --slurm, how often to submit a point again that has failed or whose "
                     "task has disappeared; default: 2");
     line.add_number("--point", options.point, 1, 100'000, "N",
-                    "run only point N of the sweep in the folder of -o, as a task of the job array "
-                    "does");
+                    "run only point N of the sweep in the folder of -o, as a task of the job "
+                    "array does");
     line.add_flag("-q,--quiet", options.quiet, "print errors only");
     line.needs("sbatch", "slurm");
 }

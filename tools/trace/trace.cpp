@@ -191,8 +191,8 @@ void check_export(const Options& options, const Arguments& arguments) {
     for (const auto& [option, given] : refused)
         if (given)
             throw Error(fmt::format(
-                "{} is for text, csv and json; --format={} always has every instruction of a "
-                "thread",
+                "{} is for text, csv and json; --format={} always has every instruction "
+                "of a thread",
                 option, arguments.format));
 }
 
