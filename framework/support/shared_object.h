@@ -1,4 +1,4 @@
-// An object in memory that this process shares with those that fork(2) makes of it.
+// An object in memory that this process shares with the processes that fork(2) makes of it.
 #pragma once
 
 #include "framework/support/error.h"
@@ -12,7 +12,7 @@
 
 namespace assay {
 
-// Throws Error, as "no memory for `purpose`". The object is not destroyed, because other processes
+// Throws Error "no memory for `purpose`". The object is never destroyed, because other processes
 // may still use it.
 template <typename T>
 std::shared_ptr<T> shared_object(const char* purpose) {

@@ -9,7 +9,11 @@
 // eight values, and for values that have kept their counter from the beginning. Any other count is
 // too low by at most a ninth of the values of the set. Up to eight values use only one set.
 //
-// Also how values are printed.
+// Counts are therefore exact as long as a set has at most eight values, and for every value that
+// has kept its counter from the beginning. Any other count is too low by at most a ninth of the
+// values that the set has seen. Up to eight values share one set.
+//
+// Also formats values for people.
 #pragma once
 
 #include "assay/trace_types.h"

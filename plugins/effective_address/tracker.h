@@ -61,7 +61,7 @@ class Tracker {
     // The number of threads that a driver can run at the same time. Only a damaged trace has more.
     // In that case, those that were idle longest are ended.
     static constexpr std::size_t kMostThreads = 1024;
-    static constexpr std::size_t kMostOperands = std::size_t{64} << 20;  // sites of a driver
+    static constexpr std::size_t kMostOperands = std::size_t{64} << 20;  // of sites
 
     struct Key {
         std::uint64_t pc;

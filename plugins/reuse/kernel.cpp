@@ -1,4 +1,4 @@
-// Compiled for each instruction set that has no kernel of its own.
+// Compiled for each instruction set without its own kernel.
 #include "plugins/reuse/kernel.h"
 
 namespace reuse {

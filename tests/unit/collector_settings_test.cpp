@@ -77,7 +77,7 @@ TEST_CASE("the parts of a program that are profiled") {
     CHECK(contains(message([] {
                        core({"--from-instruction=8", "--to-instruction=7"});
                    }),
-                   "lies behind"));
+                   "is after"));
     CHECK(contains(message([] { core({"--toggle=a,"}); }), "not a list of function names"));
     CHECK(contains(message([] { core({"--toggle=" + std::string(2000, 'a')}); }), "wildcards"));
 }

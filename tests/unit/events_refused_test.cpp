@@ -44,7 +44,7 @@ TEST_CASE("events: a compressed file cut short or damaged is refused") {
         CHECK_THROWS_AS(read_events(folder.file("damaged"), recorder), Error);
         folder.write("twice", whole + whole);  // decompresses to two files in a row
         CHECK_THROWS_WITH_AS(read_events(folder.file("twice"), recorder),
-                             doctest::Contains("behind the summary"), Error);
+                             doctest::Contains("after the summary"), Error);
     }
 }
 

@@ -83,16 +83,15 @@ class Disassembler {
     std::size_t handle_ = 0;  // csh; 0 if Capstone is not installed
 };
 
-// An instruction as text, and where it leads.
+// An instruction as text, and its target.
 struct CodeText {
     std::string text;
     std::size_t length = 0;
-    std::uint64_t target = 0;  // as branch_target() has it
+    std::uint64_t target = 0;  // see branch_target()
 };
 CodeText print_code(const Disassembler& disassembler, native::Decoder& decoder,
                     std::span<const std::uint8_t> bytes, std::uint64_t address);
-// Adds to each text that has a target where that is: " <name>" or " <name+0x12>", if a symbol is
-// known.
+// Appends " <name>" or " <name+0x12>" to each text with a target for which a symbol is known.
 void name_targets(std::span<CodeText* const> texts, ObjectCode& code);
 
 // Names values that are addresses in a program's files: functions, variables, sections. The profile

@@ -48,7 +48,8 @@ int sweep_main(int argc, char** argv);
 
 std::vector<Option> options();
 
-// The values that an option is swept over, as lists and ranges on the command line: docs/sweep.md.
+// The values over which an option is swept, as lists and ranges on the command line:
+// docs/reference/sweep.md.
 
 inline constexpr std::size_t kMostValues = 10'000;
 

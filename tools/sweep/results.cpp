@@ -135,8 +135,8 @@ void write_csv(const Plan& plan, const Results& results, Sink& sink) {
     }
 }
 
-// Nothing of the sweep stands in the page as it is: the title is escaped, and in the data, which
-// are JSON, no "<" is left that could begin an end of their element.
+// The page contains no text of the sweep unescaped: the title is escaped, and the JSON data have no
+// "<" that could end their element.
 void write_html(const Plan& plan, const Results& results, Sink& sink) {
     const std::string title = html_text(printable(join(plan.program(), " ")));
     begin_page(title + " - assay sweep", kStyle, true, sink);

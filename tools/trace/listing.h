@@ -1,5 +1,5 @@
-// What is in a trace: its records as lines of text, CSV or JSON, its summary, and what other
-// programs read.
+// Writes the records of a trace as lines of text, CSV or JSON, its summary, and traces for other
+// programs.
 #pragma once
 
 #include "framework/driver/replay/image_trace.h"
