@@ -5,6 +5,8 @@
 // HyperLogLog sketches, one of lines and one of pages (Flajolet, Fusy, Gandouet and Meunier,
 // "HyperLogLog: the analysis of a near-optimal cardinality estimation algorithm", AofA 2007). Their
 // standard error is 1.04 / sqrt(registers): 1.6 % with 4096.
+//
+// Also the most frequent items of a stream, in bounded memory.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // What drivers and the collector's side tell one another about processes.
 #include "framework/trace/launch.h"
-#include "framework/collector/run/session.h"
 #include "framework/collector/run/output_files.h"
+#include "framework/collector/run/session.h"
 #include "framework/trace/command_event.h"
 #include "tests/unit/temporary_folder.h"
 

@@ -1,6 +1,6 @@
 // Calling contexts from made-up calls and returns, on stacks at made-up addresses.
-#include "framework/collector/trace/contexts.h"
 #include "framework/collector/results/counts.h"
+#include "framework/collector/trace/contexts.h"
 
 #include <doctest/doctest.h>
 #include <algorithm>

@@ -1,8 +1,8 @@
 // Symbolizer: against addr2line on programs compiled here, and on broken files.
 #include "framework/symbols/symbolizer.h"
 
-#include "framework/symbols/elf_file.h"
 #include "framework/symbols/dwarf_resolver.h"
+#include "framework/symbols/elf_file.h"
 #include "framework/symbols/interval_map.h"
 #include "framework/symbols/object_symbols.h"
 #include "framework/symbols/symbol_table.h"
