@@ -258,3 +258,115 @@ bool passes_on(const Spec& spec, unsigned site_kind) {
 }
 
 }  // namespace assay::trace
+
+// assay/trace_vlist.h: what profilers ask for.
+
+using namespace assay::trace;
+
+namespace {
+
+void ask(trace_vlist_table& table, const Spec& request) {
+    table.spec = combine(table.spec, request);
+}
+
+Filter filter(std::uint32_t line, std::uint32_t sets, Filter::Kind kind = Filter::kRecentLines) {
+    return sets == 0 ? Filter{} : Filter{line, sets, kind};
+}
+
+// What misses a cache, if it can be simulated in the program; else what its lines and sets pass on.
+Filter misses_of(const trace_cache_t& cache) {
+    const std::uint64_t lines = std::uint64_t{cache.sets} * cache.ways;
+    const bool simulated = cache.policy == TRACE_LRU && lines <= kMostFirstLevelLines &&
+                           cache.ways <= kMostFirstLevelWays;
+    return {cache.line_bytes, cache.sets, Filter::kRecentLines, simulated ? cache.ways : 0};
+}
+
+}  // namespace
+
+extern "C" {
+
+void trace_capture_block_counts(trace_vlist_table_t* spec) {
+    ask(*spec, {.captures = kCaptureBlockCounts});
+}
+
+void trace_capture_references(trace_vlist_table_t* spec, uint32_t filter_line,
+                              uint32_t filter_sets) {
+    ask(*spec, {.captures = kCaptureReferences, .data = filter(filter_line, filter_sets)});
+}
+
+void trace_capture_first_writes(trace_vlist_table_t* spec, uint32_t filter_line,
+                                uint32_t filter_sets) {
+    ask(*spec, {.captures = kCaptureReferences,
+                .data = filter(filter_line, filter_sets, Filter::kFirstWrites)});
+}
+
+// The driver needs BMI2 for it.
+void trace_capture_footprints(trace_vlist_table_t* spec, uint32_t filter_line,
+                              uint32_t filter_sets) {
+    const bool possible = filter_line == 64 && __builtin_cpu_supports("bmi2") != 0;
+    ask(*spec, {.captures = kCaptureReferences,
+                .data = filter(filter_line, possible ? filter_sets : 0, Filter::kFootprints)});
+}
+
+void trace_capture_runs(trace_vlist_table_t* spec) {
+    ask(*spec, {.captures = kCaptureReferences, .data = {.kind = Filter::kRuns}});
+}
+
+void trace_capture_fetches(trace_vlist_table_t* spec, uint32_t filter_line, uint32_t filter_sets) {
+    ask(*spec, {.captures = kCaptureFetches, .fetch = filter(filter_line, filter_sets)});
+}
+
+void trace_capture_misses(trace_vlist_table_t* spec, const trace_cache_t* fetch,
+                          const trace_cache_t* data) {
+    if (fetch) ask(*spec, {.captures = kCaptureFetches, .fetch = misses_of(*fetch)});
+    if (data) ask(*spec, {.captures = kCaptureReferences, .data = misses_of(*data)});
+}
+
+void trace_capture_code(trace_vlist_table_t* spec, uint32_t line) {
+    ask(*spec, {.captures = kCaptureCode, .code_line = line});
+}
+
+void trace_capture_calls(trace_vlist_table_t* spec) {
+    ask(*spec, {.captures = kCaptureCalls});
+}
+
+// Of one profiler's warm-ups, intervals and predictions, the last one counts.
+void trace_capture_warm_up(trace_vlist_table_t* spec, uint64_t instructions) {
+    spec->spec.warm_up = instructions;
+}
+
+void trace_capture_intervals(trace_vlist_table_t* spec, uint64_t instructions) {
+    spec->spec.captures |= kCaptureBlockCounts | kCaptureIntervals;
+    // 0 stands for none in a specification; a profiler that asks for it is refused.
+    spec->spec.interval = instructions != 0 ? instructions : UINT64_MAX;
+}
+
+void trace_capture_repeats(trace_vlist_table_t* spec) {
+    ask(*spec, {.captures = kCaptureRepeats});
+}
+
+void trace_capture_branches(trace_vlist_table_t* spec, uint32_t which) {
+    ask(*spec, {.captures = kCaptureBranches, .branches = which});
+}
+
+void trace_capture_system_calls(trace_vlist_table_t* spec, uint32_t which) {
+    ask(*spec, {.captures = kCaptureSystemCalls | (which & TRACE_SYSTEM_CALL_TIMES
+                                                       ? std::uint32_t{kCaptureSystemCallTimes}
+                                                       : 0)});
+}
+
+void trace_capture_mappings(trace_vlist_table_t* spec) {
+    ask(*spec, {.captures = kCaptureMappings});
+}
+
+void trace_capture_blocks(trace_vlist_table_t* spec) {
+    ask(*spec, {.captures = kCaptureBlocks});
+}
+
+void trace_capture_predictions(trace_vlist_table_t* spec, uint32_t history_bits,
+                               uint32_t address_bits, uint32_t target_bits) {
+    spec->spec.captures |= kCaptureBlockCounts | kCapturePredictions;
+    spec->spec.predictor = {history_bits, address_bits, target_bits};
+}
+
+}  // extern "C"

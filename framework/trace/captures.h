@@ -3,12 +3,32 @@
 // check-plugin and `assay plugins` go over the rows.
 #pragma once
 
+#include "assay/trace_vlist.h"
 #include "framework/trace/segment_layout.h"
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+
+// The C ABI's handles. Profilers free them with free(): each is one block without constructors.
+struct trace_vlist {
+    std::uint32_t count;
+    trace_value_t values[TRACE_VLIST_MAX];
+};
+
+struct trace_vlist_table {
+    struct Entry {
+        bool selected;
+        trace_vlist list;
+    };
+
+    assay::trace::Spec spec;
+    // As in ValueLists.
+    Entry entries[assay::trace::kOpcodeMaps.size()][assay::trace::kOpcodesOfMap]
+                 [assay::trace::kAccesses];
+};
 
 namespace assay::trace {
 
@@ -41,6 +61,13 @@ Filter combine(const Filter& a, const Filter& b);
 Spec combine(const Spec& a, const Spec& b);
 // Throws Error if trace_vlist.h does not allow a parameter.
 void check(const Spec& spec);
+
+// What one profiler asks for, with each value in the order of its list. Too large for a small
+// stack.
+std::unique_ptr<ValueLists> value_lists(const trace_vlist_table& table);
+// Adds the values that are not there yet. Throws Error if one instruction would have more than a
+// driver can capture.
+void add(ValueLists& to, const ValueLists& from);
 
 // The captures of a recording with these TRACE_RECORDED_*.
 std::uint32_t captures_of_recording(std::uint32_t recorded);

@@ -31,9 +31,6 @@ class Translation {
     // size.
     const Way& way(bool data, std::uint32_t size) const { return ways_[data][size]; }
     bool translates(bool data) const;
-    // True if first buffers get only fetches or only data, and are never asked second. They can
-    // then be asked for many references in advance.
-    bool first_are_apart() const;
 
   private:
     bool is_apart(bool data, std::uint32_t tlb) const;

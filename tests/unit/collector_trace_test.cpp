@@ -1,7 +1,7 @@
-#include "framework/collector/profilers/trace_spec.h"
 #include "framework/collector/results/counts.h"
 #include "framework/collector/trace/address_map.h"
 #include "framework/support/error.h"
+#include "framework/trace/captures.h"
 
 #include <doctest/doctest.h>
 #include <algorithm>

@@ -1,5 +1,5 @@
 // The x86-64 levels: what CPUID answers at each, and which processors can have them.
-#include "framework/driver/native/processor/cpu_levels.h"
+#include "framework/driver/native/processor/features.h"
 #include "framework/driver/native/processor/shown_processor.h"
 
 #include <doctest/doctest.h>

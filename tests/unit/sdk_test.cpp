@@ -1,7 +1,7 @@
 // The C++ interface for profilers does what the C interface does.
 #include "framework/collector/profilers/trace_parser.h"
-#include "framework/collector/profilers/trace_spec.h"
 #include "framework/symbols/symbolizer.h"
+#include "framework/trace/captures.h"
 
 #include <doctest/doctest.h>
 #include <array>

@@ -2,7 +2,7 @@
 #include "framework/driver/native/translate/values.h"
 #include "assay/trace_parse.h"
 #include "framework/collector/profilers/trace_parser.h"
-#include "framework/collector/profilers/trace_spec.h"
+#include "framework/trace/captures.h"
 #include "framework/x86/decoder.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@
 namespace values_test {
 
 using namespace assay::native;
-using assay::collector::add;
+using assay::trace::add;
 using assay::trace::kReadBefore;
 using assay::trace::ValueLists;
 
@@ -39,7 +39,7 @@ ValueLists lists_of(std::initializer_list<trace_value_t> values) {
         REQUIRE(trace_add_value_to_vlist(list.get(), value) == 0);
     const auto all = [](std::uint16_t, std::uint32_t) -> int { return 1; };
     REQUIRE(trace_add_vlist_by_select(table.get(), all, list.get()) == 0);
-    return *assay::collector::value_lists(*table);
+    return *assay::trace::value_lists(*table);
 }
 
 }  // namespace

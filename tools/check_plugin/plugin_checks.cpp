@@ -118,7 +118,7 @@ bool recorded_run(TrialRun& run, RecordedTrace& trace, const Settings& settings,
     const auto values = std::make_unique<trace::ValueLists>();
     try {
         for (const Wanted* each : {&run.wanted(), &others})
-            if (each->values) collector::add(*values, *each->values);
+            if (each->values) trace::add(*values, *each->values);
         trace.replay(combine(run.wanted().spec, others.spec), *values, run.captures_calls(),
                      [&](const TrialTrace::Buffer& buffer) { run.process(buffer); });
     } catch (const Error& error) {

@@ -22,7 +22,7 @@ std::optional<Wanted> start(Subject& subject) {
     try {
         trace::check(table->spec);
         if (table->spec.captures & trace::kCaptureValues)
-            wanted.values = collector::value_lists(*table);
+            wanted.values = trace::value_lists(*table);
     } catch (const Error& error) {
         subject.report().broken("vp_prof_init",
                                 fmt::format("asks for what cannot be captured: {}", error.what()));

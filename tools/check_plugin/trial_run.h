@@ -2,8 +2,8 @@
 #pragma once
 
 #include "framework/collector/profilers/source_places.h"
-#include "framework/collector/profilers/trace_spec.h"
 #include "framework/symbols/symbolizer.h"
+#include "framework/trace/captures.h"
 #include "tools/check_plugin/subject.h"
 #include "tools/check_plugin/trial_trace.h"
 

@@ -1,10 +1,10 @@
 #include "framework/collector/profilers/loaded_profiler.h"
 
 #include "framework/collector/profilers/columns.h"
-#include "framework/collector/profilers/trace_spec.h"
 #include "framework/events/formula.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
+#include "framework/trace/captures.h"
 #include "framework/version.h"
 
 #include <dlfcn.h>
@@ -381,7 +381,7 @@ trace::Spec LoadedProfiler::start() {
         spec = wanted->spec;
         facts_.warms_up = spec.warm_up != 0;
         captures_calls_ = spec.captures & trace::kCaptureCalls;
-        if (spec.captures & trace::kCaptureValues) wanted_values_ = collector::value_lists(*wanted);
+        if (spec.captures & trace::kCaptureValues) wanted_values_ = trace::value_lists(*wanted);
     });
     if (!called) return {};
     if (!wanted) {

@@ -1,10 +1,10 @@
 #include "framework/collector/run/collection.h"
 
-#include "framework/collector/profilers/trace_spec.h"
 #include "framework/collector/run/output_files.h"
 #include "framework/collector/run/overview.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
+#include "framework/trace/captures.h"
 #include "framework/trace/futex.h"
 
 #include <fmt/core.h>

@@ -1,6 +1,5 @@
 #include "framework/collector/run/replay_group.h"
 
-#include "framework/collector/profilers/trace_spec.h"
 #include "framework/collector/run/collection.h"
 #include "framework/collector/run/session.h"
 #include "framework/driver/replay/replay_driver.h"
@@ -8,6 +7,7 @@
 #include "framework/support/log.h"
 #include "framework/support/shared_object.h"
 #include "framework/support/text.h"
+#include "framework/trace/captures.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -274,7 +274,7 @@ std::optional<trace::Spec> Readership::agree(trace::ValueLists& values) const {
         try {
             const trace::Spec given = replay::possible(*wanted, reader->wanted_values(), content);
             together = together ? combine(*together, given) : given;
-            collector::add(values, reader->wanted_values());
+            trace::add(values, reader->wanted_values());
         } catch (const Error& missing) {
             reader->refuse(missing.what());
         }

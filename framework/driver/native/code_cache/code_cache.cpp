@@ -2,7 +2,6 @@
 
 #include "framework/driver/native/emit/assembler.h"
 #include "framework/driver/native/emit/countdown.h"
-#include "framework/driver/native/emit/first_level_stubs.h"
 #include "framework/driver/native/emit/record_stubs.h"
 #include "framework/driver/native/memory/address_space.h"
 

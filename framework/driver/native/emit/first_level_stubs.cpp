@@ -1,5 +1,3 @@
-#include "framework/driver/native/emit/first_level_stubs.h"
-
 #include "assay/trace_types.h"
 #include "framework/driver/native/emit/record_stubs.h"
 #include "framework/driver/native/machine/context.h"

@@ -32,4 +32,32 @@ inline constexpr unsigned kCallTreeStubs = 3;
 
 void emit_call_tree_stub(Assembler& code, CallTreeStub stub);
 
+// Subroutines that translated code calls for misses of the first level (FirstLevel), and for
+// lookups that it does not do itself. Arguments are on Context::stub_stack.
+
+// --- These call C++. They change only the flags and the trace cursor. The register `cursor` has
+// the cursor, or the context if `cursor` is kNoGpr.
+
+// Pushed in this order: the reference's bytes, its site, its address.
+void emit_first_level_reference_stub(Assembler& code, unsigned cursor);
+// Pushed in this order: the distance in bytes from the first reference up to the last, the site and
+// the address of the first.
+void emit_first_level_series_stub(Assembler& code, unsigned cursor);
+// Pushed in this order: the numbers of the first line (lower half) and the last, the site, the
+// instruction's address.
+void emit_first_level_fetch_stub(Assembler& code, unsigned cursor);
+
+// --- These do all work themselves. The cursor is in the context.
+
+// The largest size of the next two.
+std::uint64_t first_level_miss_stub_bytes(const trace::Spec& spec);
+// For a reference of `bytes` bytes, aligned or not, whose line is not where data_places says. The
+// register `address` has its address. The stub changes this register and `spare`. The site is
+// pushed. `reference_stub`: the one above.
+void emit_first_level_miss_stub(Assembler& code, const trace::Spec& spec, unsigned address,
+                                unsigned spare, unsigned bytes, std::uint64_t reference_stub);
+// For a fetch from one line that is not in the cache. Pushed are the line's number, the site, and
+// the instruction's address.
+void emit_first_level_fetch_miss_stub(Assembler& code, const trace::Spec& spec);
+
 }  // namespace assay::native

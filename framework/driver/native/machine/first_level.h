@@ -5,7 +5,7 @@
 //
 // Translated code does itself what is frequent: see miss_references.cpp for data, fetches.cpp for
 // instructions. A use of a line that is in the cache only changes the time of its last use. What
-// misses goes to stubs (emit/first_level_stubs.h), and rare cases to the functions below.
+// misses goes to stubs (emit/first_level_stubs.cpp), and rare cases to the functions below.
 #pragma once
 
 #include "framework/trace/context_nodes.h"

@@ -1,4 +1,4 @@
-#include "framework/driver/native/processor/cpu_levels.h"
+#include "framework/driver/native/processor/features.h"
 
 #include <array>
 #include <cstring>

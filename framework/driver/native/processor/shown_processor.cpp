@@ -1,6 +1,6 @@
 #include "framework/driver/native/processor/shown_processor.h"
 
-#include "framework/driver/native/processor/cpu_levels.h"
+#include "framework/driver/native/processor/features.h"
 
 #include <Zydis/Zydis.h>
 #include <cpuid.h>

@@ -1,6 +1,6 @@
 #include "framework/driver/native/syscalls/call_records.h"
 
-#include "framework/driver/native/syscalls/call_table.h"
+#include "framework/driver/native/syscalls/syscalls.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>

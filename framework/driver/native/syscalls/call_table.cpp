@@ -1,5 +1,4 @@
-#include "framework/driver/native/syscalls/call_table.h"
-
+// How the driver handles each system call.
 #include "framework/driver/native/machine/own_descriptors.h"
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/syscalls/syscalls.h"

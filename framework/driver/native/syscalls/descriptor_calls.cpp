@@ -4,7 +4,6 @@
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/own_memory.h"
 #include "framework/driver/native/memory/proc_maps.h"
-#include "framework/driver/native/syscalls/call_table.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
 #include <dirent.h>

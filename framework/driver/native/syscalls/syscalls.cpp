@@ -5,7 +5,6 @@
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/proc_maps.h"
 #include "framework/driver/native/syscalls/call_records.h"
-#include "framework/driver/native/syscalls/call_table.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>

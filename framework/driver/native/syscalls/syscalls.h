@@ -125,4 +125,27 @@ long do_readlink(const Call& call);
 // stat, access and their relatives: calls that query a path.
 long do_look(const Call& call);
 
+// How the driver handles each system call.
+
+enum CallTraits : std::uint8_t {
+    kInStrictMode = 1,  // seccomp(2) permits it in strict mode
+    kFillsBuffer = 2,   // writes to the second argument; the third is its size
+    kMayNotReturn = 4,
+};
+
+constexpr std::uint8_t kNoDescriptor = 0xff;
+
+struct CallRow {
+    long number;
+    long (*handler)(const Call&);
+    bool (*may_wait)(const Call&);
+    // The index of an argument that is a descriptor. It has to be checked because programs try
+    // descriptors to find open ones, or use a wrong one.
+    std::uint8_t descriptor = kNoDescriptor;
+    std::uint8_t traits = 0;
+};
+
+// Returns a default row for an unlisted call: the driver passes it on, and it does not wait.
+const CallRow& row_of(long number);
+
 }  // namespace assay::native

@@ -1,6 +1,5 @@
 #include "framework/driver/native/translate/miss_references.h"
 
-#include "framework/driver/native/translate/fetches.h"
 #include "framework/driver/native/translate/filtered_references.h"
 
 #include <algorithm>
