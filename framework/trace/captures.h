@@ -34,6 +34,8 @@ namespace assay::trace {
 
 struct CaptureRow {
     Capture capture;
+    // TRACE_RECORDED_*: a trace with at least one of these can replay the capture.
+    std::uint32_t recorded;
     std::string_view description;
     // Text that follows the description. nullptr: the capture has no parameters.
     std::string (*parameters)(const Spec& spec) = nullptr;
@@ -43,12 +45,10 @@ struct CaptureRow {
     void (*combine)(Spec& both, const Spec& other) = nullptr;
     // Throws Error if trace_vlist.h does not allow the parameters.
     void (*check)(const Spec& spec) = nullptr;
-    // TRACE_RECORDED_*: a trace with at least one of these can replay the capture.
-    std::uint32_t recorded = 0;
-    // False: a replay computes the capture from other records.
-    bool is_recorded = false;
     // Records that a replay passes on unchanged: a bit for each TRACE_SITE_*.
     std::uint32_t sites = 0;
+    // False: a replay computes the capture from other records.
+    bool is_recorded = false;
 };
 
 // In the order in which they are listed.
