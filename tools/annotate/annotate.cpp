@@ -28,8 +28,8 @@ std::string thresholds(const std::vector<SortColumn>& sort, const events::Header
     return fmt::format("those with at least {}", join(parts, " or "));
 }
 
-// "Name:   value" with the values of all lines of the header in one column; further values of the
-// same name below the first.
+// Writes lines of the form "Name:   value" with aligned values. Further values of a name follow on
+// lines without the name.
 class Facts {
   public:
     void add(std::string_view name, std::string_view value) { facts_.emplace_back(name, value); }
@@ -116,7 +116,7 @@ void write_totals(const Columns& columns, Output& output) {
     output.section("Totals");
     output.write(table.heading(""));
     output.write(table.row(columns.totals, "PROGRAM TOTALS") + "\n");
-    // Those of a difference would not be the differences of those of the profiles.
+    // Derived figures of a difference are not differences of the profiles' derived figures.
     if (columns.header.derived.empty() || columns.header.difference) return;
     std::size_t width = 0;
     for (const events::Derived& derived : columns.header.derived)
@@ -135,14 +135,14 @@ Details details_of(const SourceChoice& choice, const Profile& profile, const Opt
     return details;
 }
 
-// Wide tables of many events would not fit on a page with what is called from where.
+// Tables of calls show one event by default, because lines with many columns get too wide.
 std::vector<std::size_t> events_to_show(const Options& options, const std::vector<SortColumn>& sort,
                                         const events::Header& header) {
     if (options.by_context() && options.show.empty()) return {sort.front().event};
     return shown_events(options.show, header);
 }
 
-// Throws Error if there are none of the kind.
+// Throws Error if the profile has no groups of the kind.
 void check_groups(const Options& options, const Groups& groups) {
     const std::vector<std::string>& kinds = groups.kinds();
     if (std::find(kinds.begin(), kinds.end(), options.by) != kinds.end()) return;
@@ -158,7 +158,7 @@ void check_groups(const Options& options, const Groups& groups) {
     throw Error(fmt::format("{} was measured without {}: run with --{}", file, kind, kind));
 }
 
-// What is not of any group would only take room, and percentages where there are many columns.
+// Removes events that no group counts. Also removes percentages from tables with many columns.
 void choose_counted(const Options& options, const Groups& groups, Columns& columns,
                     std::vector<SortColumn>& sort) {
     const std::vector<std::size_t> counted =
@@ -170,7 +170,7 @@ void choose_counted(const Options& options, const Groups& groups, Columns& colum
     if (options.sort.empty()) sort = {{counted.front(), options.threshold}};
 }
 
-// Throws Error if there are none.
+// Throws Error if the profile has no calling contexts.
 void check_contexts(const Options& options, const Profile& profile) {
     if (profile.has_contexts() || (options.calls && !profile.calls().empty())) return;
     const std::string files = join(options.profiles, ", ");

@@ -18,36 +18,35 @@ struct Options {
     std::vector<std::string> profiles;  // events files or indices, as they were named
     // Events files whose counts are added up; of a difference, the new ones and the old ones.
     ProfileFiles files, old_files;
-    std::vector<std::string> sources;  // to annotate, whatever they count
-    bool difference = false;           // of two profiles: the second less the first
-    bool match = true;                 // then: functions whose names have changed, too
+    std::vector<std::string> sources;  // to annotate even if below the threshold
+    bool difference = false;           // show the second of two profiles less the first
+    bool match = true;  // with `difference`: match functions whose names have changed
     std::vector<Replacement> file_names, function_names;
 
     std::vector<std::string> show;  // names of events and derived figures; empty: all events
     std::vector<SortEvent> sort;    // empty: all, in the order of the file
-    double threshold = 0.1;         // of the first sort event, if none has its own
+    double threshold = 0.1;  // in percent of the first sort event, unless a sort event has its own
     bool percentages = true;
 
     bool automatic = true;      // annotate the files of the functions shown
     bool instructions = false;  // below their lines
-    bool calls = false;         // callers and callees, instead of all this
-    bool tree = false;          // calling contexts, the same
-    std::string by;             // a kind of groups: counts by these, the same
-    bool lines = false;         // then: with the lines that they are of
+    bool calls = false;         // show callers and callees instead of sources
+    bool tree = false;          // show calling contexts instead of sources
+    std::string by;             // the kind of groups to show instead of sources
+    bool lines = false;         // with `by`: show the lines that counted
     bool by_context() const { return calls || tree; }
     bool without_sources() const { return by_context() || !by.empty(); }
-    unsigned context = 8;  // lines around each line with counts
-    SourceOptions where;   // to look for sources
+    unsigned context = 8;  // lines shown around each line with counts
+    SourceOptions where;   // where to look for sources
 
     bool json = false;
     bool color = false;
     bool pager = false;
 };
 
-// The table of the options.
 std::vector<Option> options();
 
-// No value if --help was asked for and has been printed. Throws Error.
+// No value if --help was given and the help has been printed. Throws Error.
 std::optional<Options> parse_options(int argc, const char* const* argv);
 
 void annotate(const Options& options, Output& output);

@@ -62,12 +62,11 @@ bool CallTable::is_shown(Counts counts) const {
     return is_above_threshold(counts, columns_.totals, sort_, columns_.header);
 }
 
-// Calls within others of the same function have no counts, but say that it is recursive.
+// Shows calls without counts also: they mark recursive functions.
 bool CallTable::is_call_shown(Counts counts) const {
     return is_shown(counts) || !any_count(counts);
 }
 
-// The most important first.
 void CallTable::put_in_order(std::vector<Call>& calls) const {
     std::sort(calls.begin(), calls.end(), [&](const Call& a, const Call& b) {
         return comes_first(a.counts, b.counts, sort_, columns_.header)
@@ -134,12 +133,13 @@ void CallTable::write_json(JsonWriter& json) const {
 
 namespace {
 
-// Deeper ones, as of a long recursion, count for the frame of this depth.
+// Deeper frames, such as those of a long recursion, count for the frame of this depth.
 constexpr std::size_t kMostDepth = 512;
-// A page has no room for more.
+// Limits the width of a line.
 constexpr std::size_t kMostIndentation = 24;
 
-// How a function was entered, unless by a call. What a thread begins with comes from nowhere.
+// How a function was entered if no call led to it. The text is empty for the first function of a
+// thread.
 std::string_view entry(const StackTree::Frame& frame) {
     if (frame.handler) return "interrupted";
     if (frame.parent == 0) return "";
@@ -162,7 +162,8 @@ void TreeTable::keep_exclusive() {
         exclusive_.insert(exclusive_.end(), frame.counts.begin(), frame.counts.end());
 }
 
-// A frame never counts more than the one that it is in, so what is left out is whole subtrees.
+// An inner frame never counts more than its outer frame. A frame below the threshold is therefore
+// left out with its whole subtree.
 void TreeTable::choose(const std::vector<SortColumn>& sort) {
     const auto frames = tree_.frames();
     std::vector<std::vector<std::uint32_t>> children(frames.size());
@@ -175,7 +176,7 @@ void TreeTable::choose(const std::vector<SortColumn>& sort) {
         waiting.pop_back();
         if (frame != 0) shown_.push_back(frame);
         std::vector<std::uint32_t>& inner = children[frame];
-        // The first is the last to wait.
+        // `waiting` is a stack, so the most important frame goes on it last.
         std::sort(inner.begin(), inner.end(), [&](std::uint32_t a, std::uint32_t b) {
             return comes_first(inclusive(b), inclusive(a), sort, columns_.header)
                 .value_or(tree_.name(frames[b]) < tree_.name(frames[a]));

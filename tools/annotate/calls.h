@@ -1,6 +1,4 @@
-// Functions with what they and all that they called count, their callers and their callees.
-//
-// Also the tree of calling contexts.
+// Tables of callers and callees, and of calling contexts.
 #pragma once
 
 #include "tools/output/formats.h"
@@ -47,10 +45,10 @@ class CallTable {
 
     const Columns& columns_;
     const std::vector<SortColumn>& sort_;
-    std::vector<Function> functions_;  // those above the threshold, the most important first
+    std::vector<Function> functions_;  // above the threshold, the most important first
 };
 
-// The tree of calling contexts: functions below their callers, from outside of all calls on.
+// The tree of calling contexts: each function is indented below its caller.
 
 class TreeTable {
   public:

@@ -18,7 +18,7 @@ struct Group {
     std::uint32_t name;
     std::vector<std::uint64_t> counts;
     std::vector<std::size_t> functions;  // indices in the profile
-    std::size_t all;                     // how many there are, above the threshold or not
+    std::size_t all;                     // all functions, above the threshold or not
     bool is_single() const { return all == 1; }
 };
 
@@ -29,7 +29,8 @@ std::uint32_t outer(By by, const Profile& profile, std::size_t function) {
                            : profile.by_source().name(function);
 }
 
-// Those above the threshold, in no order. Of millions few are: what all have is in one place.
+// Groups above the threshold, unsorted. First adds up counts of all groups in one array: of
+// millions of groups, few pass.
 std::vector<Group> groups_above_threshold(By by, const Profile& profile,
                                           const std::vector<SortColumn>& sort) {
     const FunctionTable& functions = profile.by_source();
@@ -37,13 +38,13 @@ std::vector<Group> groups_above_threshold(By by, const Profile& profile,
     const std::size_t names = (by == By::kFile ? functions.files() : functions.names()).size();
     std::vector<std::uint64_t> counts(names * columns);
     std::vector<std::uint32_t> sizes(names), group_of(names);
-    std::vector<bool> has_large(names);  // a function that is above the threshold
+    std::vector<bool> has_large(names);  // groups with a function above the threshold
     for (std::size_t i = 0; i < functions.size(); ++i) {
         const std::uint32_t name = outer(by, profile, i);
         ++sizes[name];
         const Counts row = functions.counts(i);
         for (std::size_t e = 0; e < columns; ++e) counts[name * columns + e] += row[e];
-        // Those of a difference may cancel.
+        // The functions of a difference may cancel each other in their group's sum.
         if (profile.header().difference &&
             is_above_threshold(row, profile.totals(), sort, profile.header()))
             has_large[name] = true;
@@ -68,7 +69,7 @@ std::string_view outer_name(By by, const Profile& profile, const Group& group) {
                            : profile.by_source().names()[group.name];
 }
 
-// Those above the threshold, in order.
+// Groups above the threshold, the most important first.
 std::vector<Group> groups_to_show(By by, const Profile& profile,
                                   const std::vector<SortColumn>& sort) {
     std::vector<Group> groups = groups_above_threshold(by, profile, sort);
@@ -191,12 +192,13 @@ void write_functions(const Profile& profile, const Columns& columns,
 
 namespace {
 
-// Of one function in one file: what a file made to use up memory may have more of.
+// Limits the counts kept for one function, against files made to use up memory.
 constexpr std::size_t kMostCounts = std::size_t{1} << 24;
-// Of calls: a place takes some ten times the bytes of its key, here and in the maps.
+// Limits the places of calls. A place takes about ten times the bytes of its key, including the
+// maps.
 constexpr std::size_t kMostPlaces = kMostBytes / 128;
 
-// `FILE:FUNCTION, in CALLER at CALLING_FILE:LINE`, the calling file only if it is another.
+// `FILE:FUNCTION, in CALLER at CALLING_FILE:LINE`; without CALLING_FILE if it is the same file.
 std::string place_text(const InlinedCalls::Place& function, const InlinedCalls::Place& call) {
     const std::string line = call.line == 0 ? "?" : std::to_string(call.line);
     return fmt::format(
@@ -205,7 +207,7 @@ std::string place_text(const InlinedCalls::Place& function, const InlinedCalls::
         call.file == function.file ? "line " + line : printable(call.file) + ":" + line);
 }
 
-// Those above the threshold, in order.
+// Rows above the threshold, the most important first.
 std::vector<InlinedCalls::Row> important(std::vector<InlinedCalls::Row> rows,
                                          const Profile& profile,
                                          const std::vector<SortColumn>& sort) {
@@ -224,7 +226,7 @@ std::vector<InlinedCalls::Row> important(std::vector<InlinedCalls::Row> rows,
     return rows;
 }
 
-// Nothing if there are no rows.
+// Writes nothing if there are no rows.
 template <typename Text>
 void write_table(std::string_view title, std::string_view heading,
                  const std::vector<InlinedCalls::Row>& rows, const Columns& columns, Output& output,

@@ -1,4 +1,5 @@
-// Which functions are shown, and the tables of them: by file, by name, and where they were inlined.
+// Selects functions, and writes tables of them: by file, by name, and by the calls that were
+// inlined.
 #pragma once
 
 #include "tools/expressions/expressions.h"
@@ -20,23 +21,21 @@ namespace assay::annotate {
 // The files above the threshold, the most important first.
 std::vector<std::uint32_t> files_to_show(const Profile& profile,
                                          const std::vector<SortColumn>& sort);
-// Indices of functions in that order, all of them.
+// Indices of all functions, the most important first.
 std::vector<std::size_t> functions_in_order(const Profile& profile,
                                             const std::vector<SortColumn>& sort);
 
-// Files, each with its functions; and functions, each with its files, as those of inlined and
-// template functions are.
+// Writes files with their functions, then functions with their files. Inlined functions and
+// templates are in several files.
 void write_functions(const Profile& profile, const Columns& columns,
                      const std::vector<SortColumn>& sort, Output& output);
 
-// Which functions were inlined where, what they count there, and what functions count with them.
-
-// Receives what a Profile passes on while it reads.
+// The calls that were inlined. It receives the events of the Profile being read.
 class InlinedCalls final : public events::Handler {
   public:
     InlinedCalls(std::vector<Replacement> file_names, std::vector<Replacement> function_names);
 
-    // A function with the file that it is in, or a call of one in a function.
+    // A function and its file, or a call in a function.
     struct Place {
         std::string_view file, function;
         std::uint32_t line;  // of the call; 0 if unknown
@@ -45,11 +44,11 @@ class InlinedCalls final : public events::Handler {
         Place function, call;
         Counts counts;
     };
-    // Those above the threshold, the most important first: what was inlined, at which call, and
-    // what it counts itself there.
+    // Inlined functions at their calls, with their own counts there. Only rows above the threshold,
+    // the most important first.
     std::vector<Row> calls(const Profile& profile, const std::vector<SortColumn>& sort) const;
-    // Functions that were not inlined, with all that was inlined into them, if anything was. `call`
-    // means nothing.
+    // Functions that were not inlined but have inlined code. Their counts include that code. `call`
+    // is unused.
     std::vector<Row> callers(const Profile& profile, const std::vector<SortColumn>& sort) const;
 
   private:
@@ -70,20 +69,21 @@ class InlinedCalls final : public events::Handler {
     std::vector<Key> places_;
     std::map<Key, std::uint32_t> place_indices_;
     CountTable calls_;    // key: place of the callee << 32 | place of the call
-    CountTable callers_;  // key: place of the function; what is inlined counts for the outermost
-    std::set<std::uint32_t> has_inlined_;  // places of those into which something was
+    CountTable callers_;  // key: place of the function that was not inlined; the counts include
+                          // inlined code
+    std::set<std::uint32_t> has_inlined_;  // places of functions with inlined code
     std::vector<std::uint64_t> sum_;       // scratch
 
-    // Of the file being read.
-    std::vector<std::uint32_t> sites_;             // places of calls; the first stands for none
+    // State while a file is read.
+    std::vector<std::uint32_t> sites_;             // places of calls; [0] stands for no call
     std::vector<std::uint32_t> outermost_;         // by site: the function that was not inlined
-    std::string file_, function_;                  // of the location
-    std::optional<std::uint32_t> function_place_;  // its place, if it has been asked for
+    std::string file_, function_;                  // of the current location
+    std::optional<std::uint32_t> function_place_;  // its place, once known
     std::vector<std::uint64_t> rows_;              // counts of the location's lines
-    std::size_t next_row_ = 0;                     // whose site may follow
+    std::size_t next_row_ = 0;                     // the row that a line_sites() may name next
 };
 
-// Nothing if no function above the threshold was inlined.
+// Writes nothing if no function above the threshold was inlined.
 void write_inlined(const InlinedCalls& calls, const Profile& profile, const Columns& columns,
                    const std::vector<SortColumn>& sort, Output& output);
 

@@ -31,14 +31,14 @@ std::string object_text(const Groups::Group& group) {
         text += fmt::format(", {} blocks, {}", *blocks, bytes_text(*bytes));
     else if (size)
         text += fmt::format(", {}", bytes_text(*size));
-    // The first is the allocation function, and the next has the name.
+    // [0] is the allocation function, and the object's name contains [1].
     for (std::size_t i = 2; i < std::min(group.callers.size(), kMostCallers); ++i)
         text += " < " + group.callers[i];
     if (group.callers.size() > kMostCallers) text += " < ...";
     return text;
 }
 
-// When its blocks were there, in instructions.
+// When the object's blocks were allocated, in instructions.
 std::string life_text(const Groups::Group& group) {
     const auto blocks = group.number("blocks"), first = group.number("first"),
                lifetimes = group.number("lifetimes"), touched = group.number("touched");
@@ -125,7 +125,8 @@ void GroupTable::add(std::uint32_t number, std::size_t depth) {
     add_inner(group, depth + 1);
 }
 
-// By their places if they have such, with what lies between them; else the most important first.
+// Inner groups with offsets are sorted by offset, with the gaps between them. Other inner groups
+// are sorted by counts.
 void GroupTable::add_inner(const Groups::Group& group, std::size_t depth) {
     constexpr std::size_t kMostDepth = 16;
     const std::vector<Groups::Group>& groups = profile_.groups();
@@ -165,7 +166,6 @@ void GroupTable::add_gap(std::uint64_t from, std::uint64_t to, std::size_t depth
             {Groups::kNone, depth, fmt::format("{:5} {:4}  (no counts)", from, to - from)});
 }
 
-// The most important first.
 std::vector<Groups::Line> GroupTable::lines_of(std::uint32_t group) const {
     std::vector<Groups::Line> lines = profile_.lines(group);
     std::stable_sort(lines.begin(), lines.end(), [&](const Groups::Line& a, const Groups::Line& b) {

@@ -1,4 +1,4 @@
-// Counts by whose they are: the groups of one kind, each with those in it.
+// Counts by group: data objects, types, members, threads or processes, with their inner groups.
 #pragma once
 
 #include "tools/output/formats.h"
@@ -16,7 +16,8 @@ namespace assay::annotate {
 
 class GroupTable {
   public:
-    // `lines`: with those that the counts are of. Throws Error if there are no groups of the kind.
+    // `lines` adds the source lines of the counts. Throws Error if the profile has no groups of the
+    // kind.
     GroupTable(const Groups& profile, std::string_view kind, const Columns& columns,
                const std::vector<SortColumn>& sort, bool lines);
 
@@ -24,12 +25,12 @@ class GroupTable {
     // Under the key "groups".
     void write_json(JsonWriter& json) const;
 
-    // Which events have counts of groups of that kind.
+    // Indices of the events that groups of the kind count.
     static std::vector<std::size_t> counted_events(const Groups& profile, std::string_view kind,
                                                    std::size_t events);
 
   private:
-    // A group, or what lies between two in their outer one.
+    // A group, or the bytes between two groups in their outer group.
     struct Row {
         std::uint32_t group;  // kNone: bytes that are in no group
         std::size_t depth;
@@ -48,9 +49,9 @@ class GroupTable {
     const Columns& columns_;
     const std::vector<SortColumn>& sort_;
     const bool lines_;
-    std::vector<std::uint32_t> shown_;  // that are in no other of the kind, in order
+    std::vector<std::uint32_t> shown_;  // outermost groups of the kind, in order
     std::vector<Row> rows_;
-    std::vector<std::uint64_t> rest_;  // what is in no group of the kind
+    std::vector<std::uint64_t> rest_;  // counts outside all groups of the kind
 };
 
 }  // namespace assay::annotate

@@ -59,7 +59,7 @@ class Document {
         write_counts(key, columns_.header, columns_.shown, counts, json_);
     }
 
-    // Those above the threshold. With a threshold of 0, all.
+    // Writes functions above the threshold; a threshold of 0 writes all.
     void write_functions(const std::vector<SortColumn>& sort) {
         json_.begin_array("functions");
         for (const std::size_t function : functions_in_order(profile_, sort)) {
@@ -117,7 +117,7 @@ class Document {
         json_.texts(key, names);
     }
 
-    // Only lines with counts: the text of the others is in the source.
+    // Writes only lines with counts. Readers take the text of other lines from the source.
     void write_lines(const SourceChoice::Source& source, const std::vector<SourceLine>& lines,
                      const std::vector<SourceInstruction>& instructions) {
         const std::string content = read_source_or_warn(source.path).value_or("");

@@ -1,4 +1,4 @@
-// What assay annotate shows, as JSON: docs/reference/annotate-schema.json.
+// Output of assay annotate as JSON. docs/reference/annotate-schema.json describes it.
 #pragma once
 
 #include "tools/annotate/calls.h"
@@ -11,14 +11,13 @@
 
 namespace assay::annotate {
 
-// What has been read.
 struct Content {
     const Profile& profile;
     const InlinedCalls& inlined;
     const SourceChoice& choice;
     const Assembly& assembly;
-    const CallTable* calls;  // null: not asked for
-    const TreeTable* tree;   // the same
+    const CallTable* calls;  // null unless --calls is given
+    const TreeTable* tree;   // null unless --tree is given
     const GroupTable* groups;
 };
 

@@ -17,18 +17,18 @@ namespace assay::annotate {
 
 namespace {
 
-// What is written on the command line, before it is understood.
+// Options as given, before their texts are parsed.
 struct Arguments {
-    Options plain;  // those that need no understanding
+    Options plain;  // options that need no parsing
     std::vector<std::string> files, sort, file_names, function_names;
     std::string threshold, percentages = "yes", annotate = "yes", automatic = "yes", color = "auto",
                            pager = "auto", match = "alike";
 };
 
 constexpr const char* kPurpose =
-    "Prints totals, functions and annotated sources of events files, assay's,\n"
-    "Cachegrind's or Callgrind's, whose counts are added up. SOURCEs are annotated\n"
-    "whatever they count.\n\n"
+    "Prints totals, functions and annotated sources of events files of assay,\n"
+    "Cachegrind or Callgrind. Counts of several files are added up. SOURCEs are\n"
+    "annotated even if they are below the threshold.\n\n"
     "  assay annotate [options] [FILE... [SOURCE...]]\n"
     "  assay annotate --diff [options] OLD NEW [SOURCE...]\n";
 
@@ -56,36 +56,41 @@ void add_choice_options(CommandLine& line, Arguments& arguments) {
     line.add_switch("--show-percs,--no-show-percs", arguments.percentages,
                     "show percentages of the totals; default: yes");
     line.add_flag("--diff", arguments.plain.difference, "show the counts of NEW less those of OLD");
-    line.add_choice("--match", arguments.match, "alike|exact",
-                    "with --diff: which functions are the same, as for assay diff; default: alike");
+    line.add_choice(
+        "--match", arguments.match, "alike|exact",
+        "with --diff: choose how to match functions, as assay diff does; default: alike");
     line.add_list(
         "--mod-filename", arguments.file_names, "s/A/B/",
         "change the names of files by a Perl search-and-replace expression; may be repeated");
     line.add_list("--mod-funcname", arguments.function_names, "s/A/B/",
-                  "the same for the names of functions");
+                  "change the names of functions in the same way");
 }
 
 void add_context_options(CommandLine& line, Arguments& arguments) {
-    line.add_flag("--calls", arguments.plain.calls,
-                  "show functions with their callers and callees, instead of sources\n"
-                  "With what they and all that they call count. Needs a profile with calling "
-                  "contexts. Without --show, the first sort event only.");
-    line.add_flag("--tree", arguments.plain.tree,
-                  "show the tree of calling contexts, instead of sources\n"
-                  "Each with all that is called from there, and the function itself. Needs and "
-                  "shows the same as --calls.");
+    line.add_flag(
+        "--calls", arguments.plain.calls,
+        "show functions with their callers and callees, instead of sources\n"
+        "Shows their own counts, and the counts including all functions that they call. "
+        "Needs a profile with calling contexts. Without --show, shows only the first sort "
+        "event.");
+    line.add_flag(
+        "--tree", arguments.plain.tree,
+        "show the tree of calling contexts, instead of sources\n"
+        "Shows the counts of each context with all calls from it, and its own counts. "
+        "Needs a profile with calling contexts. Without --show, shows only the first sort "
+        "event.");
     line.add_text(
         "--by", arguments.plain.by, "KIND",
-        "show whose the counts are, instead of sources: object, type, member, thread, program, "
-        "process or rank\n"
-        "The first four need a profile that was made with --objects, --types or --threads; the "
-        "ranks are those of processes under mpirun. Sorted by the first event that has such "
-        "counts, without --sort.");
+        "show counts by object, type, member, thread, program, process or rank, instead of "
+        "sources\n"
+        "The first four need a profile that was made with --objects, --types or --threads. Ranks "
+        "are those of processes under mpirun. Without --sort, sorts by the first event that has "
+        "such counts.");
     line.add_flag("--lines", arguments.plain.lines,
-                  "with --by: below each, the lines of source that its counts are of");
+                  "with --by: show the source lines of the counts below each row");
 }
 
-// Contexts are read as the profile has them.
+// --calls, --tree and --by cannot combine two profiles or rename functions.
 void check_context_options(const Options& options) {
     if (options.lines && options.by.empty()) throw Error("--lines is for --by=KIND: give both");
     if (!options.without_sources()) return;
@@ -106,12 +111,12 @@ void add_source_options(CommandLine& line, Arguments& arguments) {
     line.add_switch("--annotate,--no-annotate", arguments.annotate,
                     "annotate the sources of the files shown; default: yes");
     line.add_text("--auto", arguments.automatic, "yes|no",
-                  "the same, as older releases of cg_annotate spell it");
+                  "the same as --annotate, spelled as in older releases of cg_annotate");
     line.add_flag(
         "--asm", arguments.plain.instructions,
         "show instructions below their lines; needs a profile made with --dump-instr=yes");
     line.add_number("--context", arguments.plain.context, 0U, 1'000'000U, "N",
-                    "lines of source around each counted one; default: 8");
+                    "show N lines of source around each line with counts; default: 8");
     add_source_search(line, arguments.plain.where);
 }
 
@@ -124,17 +129,17 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_flag("--json", arguments.plain.json,
                   "write JSON, by annotate-schema.json of the documentation");
     add_color(line, arguments.color,
-              "highlight what counts most; default: on a terminal, unless NO_COLOR is set");
+              "highlight the highest counts; default: on a terminal, unless NO_COLOR is set");
     add_pager(line, arguments.pager);
 }
 
-// The first argument must be an events file, with --diff the second, too. cg_annotate takes all
-// others for sources.
+// The first argument must be an events file; with --diff, also the second. cg_annotate takes all
+// other arguments for sources.
 void sort_files(const std::vector<std::string>& files, Options& options) {
     const std::size_t needed = options.difference ? 2 : 1;
     std::error_code error;
     for (const std::string& file : files) {
-        // A pipe is no source, and its beginning could not be read again.
+        // A pipe cannot be a source, and reading its beginning would lose data.
         const bool is_other = !events::can_be_read_again(file) &&
                               (file == "-" || std::filesystem::exists(file, error));
         const bool is_profile = options.profiles.size() < needed || is_other ||

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Stands where lines are left out, or at their end; the line given is the next one.
+// Marks a gap before line `line`, or the end of the lines shown.
 std::string gap(std::size_t line) {
     return fmt::format("-- line {} {}\n", line, std::string(40, '-'));
 }
@@ -35,7 +35,7 @@ class SourceWriter {
 
     void write(std::uint32_t file, const fs::path& path);
     void write_names(std::string_view title, const std::vector<std::uint32_t>& files);
-    // What became of all counts.
+    // Writes how many counts were annotated, and why others were not.
     void write_coverage(const SourceChoice& choice);
 
   private:
@@ -50,7 +50,7 @@ class SourceWriter {
     const Assembly& assembly_;
     Output& output_;
     std::vector<SourceInstruction> instructions_;  // of the file being written
-    // What has been written of lines, and of files without a line; what could not be.
+    // Sums of written lines, of written counts without a line, and of sources that cannot be read.
     std::vector<std::uint64_t> known_, unknown_, unreadable_;
 };
 
@@ -97,7 +97,7 @@ void SourceWriter::write(std::uint32_t file, const fs::path& path) {
                     printable(name), text.size()));
 }
 
-// Lines with counts and those around them, with a gap marked wherever lines are left out.
+// Writes lines with counts and the lines around them. Marks gaps.
 void SourceWriter::write_ranges(const std::vector<std::string_view>& text,
                                 std::span<const SourceLine> lines, const Table& table) {
     const auto write_empty = [&](std::size_t line) {
@@ -125,7 +125,7 @@ void SourceWriter::write_line(const Table& table, const SourceLine& line, std::s
     if (options_.instructions) write_instructions(table, line.line);
 }
 
-// Where the profile has the address but nothing has the code, the address alone.
+// Shows only the address of an instruction whose code cannot be read.
 void SourceWriter::write_instructions(const Table& table, std::uint32_t line) {
     const std::vector<SourceInstruction>& all = instructions_;
     auto at = std::lower_bound(
@@ -186,7 +186,7 @@ void SourceWriter::write_coverage(const SourceChoice& choice) {
         if (any_count(counts)) output_.write(table.row(counts, text));
 }
 
-// Indices of the files that the user means: named exactly so, or ending in that path.
+// Indices of the files that have this path, or else of those whose paths end in it.
 std::vector<std::uint32_t> files_named(const Profile& profile, const std::string& name) {
     std::vector<std::uint32_t> exact, ending;
     for (std::uint32_t i = 0; i < profile.by_source().files().size(); ++i) {
@@ -206,13 +206,13 @@ bool same_content(const fs::path& a, const fs::path& b) {
     return text && text == read_source_or_warn(b);
 }
 
-// Sorts files into the choice.
+// Fills a SourceChoice.
 class Chooser {
   public:
     Chooser(const Options& options, const Profile& profile)
         : profile_(profile), finder_(options.where, profile.objects()) {}
 
-    // Whether the file's source was found.
+    // Returns true if the source of the file was found.
     bool choose(std::uint32_t file, SourceFinder::By by) {
         std::vector<fs::path> paths;
         bool is_left_out = false;
@@ -271,7 +271,7 @@ Assembly assembly_of(const Profile& profile, const SourceChoice& choice) {
     Assembly assembly;
     const Disassembler disassembler(Syntax::kAtt);
     std::map<std::uint32_t, std::unique_ptr<ObjectCode>> code;
-    std::set<std::uint32_t> files;  // in their order in the profile
+    std::set<std::uint32_t> files;  // in the profile's order
     for (const SourceChoice::Source& source : choice.found) files.insert(source.file);
     for (const std::uint32_t file : files)
         for (const SourceInstruction& at : profile.source_instructions(file)) {

@@ -1,4 +1,4 @@
-// Source files with the counts of each line before it, and of instructions below them.
+// Writes source files with counts before each line, and instructions below their lines.
 #pragma once
 
 #include "tools/annotate/annotate.h"
@@ -17,7 +17,7 @@
 
 namespace assay::annotate {
 
-// Which source files are annotated, and what becomes of the others.
+// The source files to annotate, and those that cannot be annotated.
 struct SourceChoice {
     struct Source {
         std::uint32_t file;  // an index in the profile
@@ -25,30 +25,30 @@ struct SourceChoice {
     };
     std::vector<Source> found;
     std::vector<std::uint32_t> not_found;
-    // Nothing says that they are sources: see SourceFinder.
+    // Files that SourceFinder does not accept as sources.
     std::vector<std::uint32_t> left_out;
-    // Of several names that were made one, more than one is there, and they differ.
+    // Several different files have this name after replacements.
     std::vector<std::uint32_t> ambiguous;
 };
 
-// The sources that the user named, then the files shown, by their indices. Throws Error if one that
-// the user named has no counts or cannot be read.
+// Chooses the sources that the user named, then the files shown. Throws Error if a source that the
+// user named has no counts or cannot be read.
 SourceChoice choose_sources(const Options& options, const Profile& profile,
                             const std::vector<std::uint32_t>& files_shown);
 
 // The text of the instructions that are shown below source lines.
 struct Assembly {
-    // By object and address. What is missing here has no code that could be read.
+    // By object and address. Instructions whose code cannot be read are missing.
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> text;
-    // Why objects have none, with remedies.
+    // Why the code of objects cannot be read, with remedies.
     std::vector<std::string> problems;
-    bool has_counts = false;  // of any instruction
+    bool has_counts = false;  // true if any instruction has counts
 };
 
-// Of the files that were found, of which the profile has read the details.
+// Reads the code of the files in `choice.found`. The profile must have read the details.
 Assembly assembly_of(const Profile& profile, const SourceChoice& choice);
 
-// Annotates what was chosen. The profile has read the details.
+// The profile must have read the details.
 void write_sources(const Options& options, const Profile& profile, const Columns& columns,
                    const SourceChoice& choice, const Assembly& assembly, Output& output);
 
