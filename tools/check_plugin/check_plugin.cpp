@@ -35,16 +35,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// When a check must have come to its end.
+// The time at which a check must have ended.
 class Deadline {
   public:
-    // 0: never.
+    // 0 means no limit.
     explicit Deadline(unsigned seconds)
         : end_(seconds == 0 ? Clock::time_point::max()
                             : Clock::now() + std::chrono::seconds(seconds)) {}
 
     bool is_over() const { return Clock::now() >= end_; }
-    // For poll(2), which may return early.
+    // Timeout for poll(2), which may return early.
     int milliseconds_left() const {
         if (end_ == Clock::time_point::max()) return -1;
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now());
@@ -58,15 +58,15 @@ class Deadline {
 struct Findings {
     std::vector<std::string> broken, advice;  // "FUNCTION: TEXT"
     std::vector<std::pair<std::string, unsigned>> options;
-    std::set<std::string> ended_in;  // functions
-    std::string impossible;          // why the trace says nothing about it; "" if it does
-    bool hopeless = false;           // what is left cannot be checked
+    std::set<std::string> ended_in;  // functions in which a check has crashed
+    std::string impossible;          // why the trace cannot check the profiler; "" if it can
+    bool hopeless = false;           // true if the remaining checks are impossible
 
     void add(std::vector<std::string>& to, std::string line) {
         if (seen_.insert(line).second) to.push_back(std::move(line));
     }
 
-    // Most other checks would take as long.
+    // Stops the checks: most other checks would also reach the time limit.
     void add_endless(const std::string& where, unsigned seconds) {
         hopeless = true;
         add(broken, fmt::format("{}, it does not return within {} s (--timeout): look for an "
@@ -79,7 +79,7 @@ struct Findings {
     std::set<std::string> seen_;
 };
 
-// A folder to run in, removed with what profilers write there.
+// A working folder, removed with all files that profilers write there.
 class TemporaryFolder {
   public:
     TemporaryFolder() {
@@ -101,7 +101,7 @@ class TemporaryFolder {
     std::string path_;
 };
 
-// Memory that a check shares with this process.
+// Memory shared with a check, which writes the name of the current call there.
 class CurrentCall {
   public:
     CurrentCall() {
@@ -122,12 +122,12 @@ class CurrentCall {
     Text* text_;
 };
 
-// What one check has written, line by line.
+// Reads the report of one check.
 class Reader {
   public:
     explicit Reader(Findings& findings) : findings_(findings) {}
 
-    // Until the check has finished or ended. Closes the descriptor.
+    // Reads until the check has finished or its process has ended. Closes the descriptor.
     void read(int descriptor, const Deadline& deadline) {
         pollfd readable{descriptor, POLLIN, 0};
         while (!finished_ && !deadline.is_over()) {
@@ -172,7 +172,7 @@ class Reader {
         finished_ |= kind == '.';
     }
 
-    // In every check again.
+    // Stops the checks, because every check would fail in the same way.
     void refused(const std::string& function, const std::string& why) {
         findings_.hopeless = true;
         findings_.add(findings_.broken,
@@ -181,12 +181,11 @@ class Reader {
     }
 
     Findings& findings_;
-    std::string line_;  // as far as it has arrived
+    std::string line_;  // an incomplete line
     bool finished_ = false;
 };
 
-// The address at which trace data stood that is not there any more, or that is not to be written,
-// faults: see trial_trace.h.
+// Explains faults. Memory of trace data is protected: see trial_trace.h.
 constexpr std::string_view kAboutFaults =
     "; if not for a reason of its own, it reads beyond the end of an array, changes the trace, or "
     "uses a pointer of an earlier call: what the parser gives is valid during one call, and only "
@@ -208,7 +207,7 @@ std::string what_happened(int status, const std::string& where) {
                        signal == SIGSEGV || signal == SIGBUS ? kAboutFaults : "");
 }
 
-// In the child, in `folder`.
+// Runs in the child process, with `folder` as the working folder.
 [[noreturn]] void run_check(const std::function<void(Report&)>& check, const std::string& folder,
                             Report& report) {
     const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -220,14 +219,14 @@ std::string what_happened(int status, const std::string& where) {
     try {
         check(report);
         report.finished();
-    } catch (const Error&) {  // not loaded: said before
+    } catch (const Error&) {  // not loaded: already reported
         report.finished();
     }
     _exit(0);
 }
 
-// The status of the child; none if it has to be killed. It may have blocked or changed any signal,
-// and closed its end of the pipe.
+// Returns the status of the child, or no value if the child was killed at the deadline. Polls,
+// because the child may have blocked signals and closed the pipe.
 std::optional<int> wait_for(pid_t child, const Deadline& deadline) {
     constexpr timespec kMoment{0, 1'000'000};
     int status = 0;
@@ -268,7 +267,7 @@ void run_apart(std::string_view situation, const std::function<void(Report&)>& c
     const std::string function = current.text();
     const std::string where = place(function, situation);
     if (!status) return findings.add_endless(where, seconds);
-    // Once for each function: the same crash in another situation says nothing new.
+    // Reports one crash per function. The same crash in another situation is no news.
     if (!reader.finished() && findings.ended_in.insert(function).second)
         findings.add(findings.broken, what_happened(*status, where));
 }
@@ -291,7 +290,7 @@ Findings check_profiler(const Trial& trial, unsigned seconds) {
                 },
                 seconds, findings);
             if (!findings.impossible.empty()) {
-                // Only with that value.
+                // The trace cannot check this value only. Go on with the next value.
                 findings.impossible.clear();
                 findings.hopeless = false;
             }
@@ -300,7 +299,7 @@ Findings check_profiler(const Trial& trial, unsigned seconds) {
     return findings;
 }
 
-// An absolute one, because checks run in other folders.
+// Returns an absolute path, because checks run in other folders.
 std::string path_of(const std::string& plugin) {
     collector::CrashGuard guard;
     return std::filesystem::absolute(collector::find_profiler(plugin, guard));
@@ -308,27 +307,28 @@ std::string path_of(const std::string& plugin) {
 
 struct Arguments {
     std::vector<std::string> plugins;
-    std::string trace;  // "": made-up ones
+    std::string trace;  // "" for synthetic traces
     unsigned timeout = 20;
 };
 
 constexpr const char* kPurpose =
-    "Loads profilers, calls every function of each with made-up traces, or a recorded\n"
-    "one, and with options, and says which rules of the interface\n"
-    "(assay/vprofiler.h) they break. Nothing is profiled.\n\n"
+    "Loads profilers, calls every function of each with synthetic traces or a\n"
+    "recorded one, and prints the rules of the interface (assay/vprofiler.h) that\n"
+    "they break. No program is profiled.\n\n"
     "  assay check-plugin [--trace=TRACE] [--timeout=SECONDS] FILE.so...\n";
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay check-plugin", kPurpose,
-                  "Exit status: 0 if no rule is broken, 1 if one is, 125 if nothing could be\n"
-                  "checked, as with a trace that is damaged, or lacks what a profiler captures.\n"
-                  "Advice does not count.\n");
+                  "Exit status: 0 if no rule is broken, 1 if a profiler breaks a rule, 125 if a\n"
+                  "check was impossible, for example because the trace is damaged or lacks data\n"
+                  "that the profiler captures. Advice does not change the exit status.\n");
     line.add_text("--trace", arguments.trace, "TRACE",
-                  "replay what assay record has written, instead of made-up traces\n"
-                  "Twice, and beside another profiler, which must not make a difference.");
+                  "check with this trace of assay record instead of synthetic traces\n"
+                  "The trace is replayed twice, then beside another profiler. All replays must "
+                  "give the same results.");
     line.add_number("--timeout", arguments.timeout, 0, 86'400, "SECONDS",
-                    "give a profiler up when one check of it takes longer; 0: never; default: 20\n"
-                    "What was built with a sanitizer may need more.");
+                    "stop when a check of a profiler takes longer; 0: never stop; default: 20\n"
+                    "Profilers that were built with a sanitizer may need more time.");
     line.add_arguments("FILE", arguments.plugins);
 }
 

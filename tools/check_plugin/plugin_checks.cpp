@@ -26,7 +26,7 @@ constexpr std::size_t kBufferRecords = trace::kRecordsPerBuffer;
 
 // --- Loading
 
-// The collector's own checks: the table, names, formulas, types of options.
+// Runs the checks of the collector: table, names, formulas, types of options.
 void check_loading(const Trial& trial, Report& report) {
     collector::CrashGuard guard;
     try {
@@ -47,7 +47,7 @@ void check_tables_of(const Trial& trial, Report& report) {
 
 // --- Specifications
 
-// Nothing else may be in the folder before the program runs.
+// Profilers must not write files before the program runs.
 void check_no_files(Report& report) {
     if (!std::filesystem::is_empty("."))
         report.broken("vp_prof_init",
@@ -68,9 +68,9 @@ void check_specification(const Trial& trial, Report& report) {
 
 // --- Runs
 
-using Files = std::map<std::string, std::string>;  // their contents, by name
+using Files = std::map<std::string, std::string>;  // contents by name
 
-// What the profiler has written.
+// The files that the profiler has written.
 Files files_here() {
     Files files;
     for (const auto& entry : std::filesystem::directory_iterator(".")) {
@@ -90,7 +90,8 @@ std::string difference(const TrialRun::Told& a, const TrialRun::Told& b) {
     return fmt::format("samples of the instruction at {:#x}", at.first);
 }
 
-// Two threads in turns, while code is being added. False if the profiler refuses.
+// Runs two threads in turns and adds code meanwhile. Returns false if the profiler refuses to
+// start.
 bool made_up_run(TrialRun& run, SyntheticTrace& trace, const Settings& settings) {
     if (!run.begin(settings)) return false;
     for (std::uint32_t i = 0; i < 4; ++i) {
@@ -101,7 +102,7 @@ bool made_up_run(TrialRun& run, SyntheticTrace& trace, const Settings& settings)
     return true;
 }
 
-// All that a recording has, with hardly a filter.
+// Requests everything that a recording has, with few filters.
 Wanted all_of(const recording::TraceContent& content) {
     return {{.captures = trace::kCaptureFetches | trace::kCaptureBranches |
                          trace::captures_of_recording(content.captures),
@@ -111,7 +112,7 @@ Wanted all_of(const recording::TraceContent& content) {
             recording::recorded_values(content)};
 }
 
-// `others`: what else is captured, for other profilers. False if the profiler refuses.
+// `others` is captured also, for other profilers. Returns false if the profiler refuses to start.
 bool recorded_run(TrialRun& run, RecordedTrace& trace, const Settings& settings,
                   const Wanted& others) {
     if (!run.begin(settings)) return false;
@@ -128,7 +129,7 @@ bool recorded_run(TrialRun& run, RecordedTrace& trace, const Settings& settings,
     return true;
 }
 
-// Returns what the profiler tells; none if it fails.
+// Returns the results of the run, or no value on failure.
 std::optional<TrialRun::Told> end_run(TrialRun& run, const Settings& settings) {
     run.finish(1000);
     run.end();
@@ -154,7 +155,7 @@ std::optional<TrialRun::Told> ordinary_run(Subject& subject, const Trial& trial,
     return end_run(run, settings);
 }
 
-// Of each program of the trace.
+// Checks the run of each process in the trace.
 void check_ordinary_run(const Trial& trial, Report& report) {
     Subject subject(trial.path, report);
     const std::size_t images = trial.trace ? trial.trace->images() : 1;
@@ -186,7 +187,7 @@ void check_run_beside_others(const Trial& trial, Report& report) {
     Subject subject(trial.path, report);
     const auto alone = ordinary_run(subject, trial, {});
     const auto beside = ordinary_run(subject, trial, {}, 0, true);
-    // A summary may tell how much was recorded.
+    // Summaries are not compared: they may contain the number of captured records.
     if (alone && beside && (alone->totals != beside->totals || alone->by_instr != beside->by_instr))
         report.broken("vp_prof_process",
                       fmt::format("counts what it has not asked for: beside another profiler, the "
@@ -228,7 +229,7 @@ void check_many_threads(const Trial& trial, Report& report) {
     run.end();
 }
 
-// Bursts of two threads, with totals at their ends, the first before any buffer.
+// Runs bursts of two threads. Asks for totals at the end of each burst, first before any buffer.
 void check_sampled_run(const Trial& trial, Report& report) {
     Subject subject(trial.path, report);
     subject.set_sampling();
@@ -358,7 +359,7 @@ std::span<const std::string_view> values_of_type(unsigned type) {
     }
 }
 
-// A value that the profiler refuses is no error; but it must say so.
+// A profiler may refuse a value, but must give a reason.
 void check_option(const Trial& trial, const std::string& name, const std::string& value,
                   Report& report) {
     Subject subject(trial.path, report);

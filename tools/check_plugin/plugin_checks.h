@@ -1,5 +1,5 @@
-// What a profiler must keep to, checked in a process of its own. See assay/vprofiler.h and
-// docs/reference/abi.md for the rules.
+// Checks of the rules for profilers. Each check runs in its own process. assay/vprofiler.h and
+// docs/reference/abi.md state the rules.
 #pragma once
 
 #include "tools/check_plugin/subject.h"
@@ -11,26 +11,26 @@
 
 namespace assay::check {
 
-// What is checked, and with what.
+// The profiler to check, and the trace to check it with.
 struct Trial {
     std::string path;        // of the profiler
-    const TraceFile* trace;  // null: traces that are made up
+    const TraceFile* trace;  // null: synthetic traces
 };
 
 struct Check {
     std::string_view situation;  // for messages about crashes: "in ..."
     void (*run)(const Trial& trial, Report& report);
 };
-// Those that can be done with the trial's trace.
+// The checks that can use the trial's trace.
 std::span<const Check> checks(const Trial& trial);
 
-// A run with one option set.
+// Checks a run with one option set.
 void check_option(const Trial& trial, const std::string& name, const std::string& value,
                   Report& report);
-// Values to try.
+// Values to try for options of a type.
 std::span<const std::string_view> values_of_type(unsigned type);
 
-// Whether the names and tables of a profiler keep to the rules.
+// Checks the names and tables of a profiler.
 void check_tables(const std::string& path, Report& report);
 
 }  // namespace assay::check

@@ -33,7 +33,7 @@ bool is_one_line(std::string_view text) {
     return text.find('\n') == std::string_view::npos;
 }
 
-// For messages.
+// A short excerpt for messages.
 std::string beginning(std::string_view text) {
     return printable(text.substr(0, 40));
 }
@@ -44,7 +44,7 @@ Subject::Subject(const std::string& path, Report& report)
     : Host("./program argument"), report_(report) {
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     const void* const table = library ? dlsym(library, VP_DISPATCH_SYMBOL) : nullptr;
-    if (!table) throw Error("cannot be loaded");  // check_loading has said why
+    if (!table) throw Error("cannot be loaded");  // check_loading has reported the reason
     std::uint32_t size = 0;
     std::memcpy(&size, table, sizeof size);
     std::memcpy(&table_, table, std::min<std::size_t>(size, sizeof table_));
@@ -71,7 +71,7 @@ bool Subject::options(const Settings& settings) {
         for (const auto& [name, value] : *list) given.push_back({name.c_str(), value.c_str()});
     with_options_ = !settings.empty();
     const bool good = try_call("vp_options", [&] {
-        // NULL and 0 where there are none, as a span of none has it.
+        // Without settings, the vector may give a null pointer and the length 0.
         return table_.vp_options
                    ? table_.vp_options(given.data(), static_cast<std::uint32_t>(given.size()))
                    : 0;
@@ -80,7 +80,7 @@ bool Subject::options(const Settings& settings) {
     return good;
 }
 
-// Of options that name a file and are not among `given`.
+// Defaults of options that name a file and are not in `given`.
 Settings Subject::default_files(const Settings& given) {
     Settings files;
     for (const vp_option_t& option : option_table()) {
@@ -169,11 +169,12 @@ bool Subject::check_text(std::string_view function, const char* text) {
 
 void Subject::check_utf8(std::string_view function, std::string_view text) {
     if (!is_utf8(text))
-        report_.broken(
-            function, fmt::format("has \"{}\", which is not UTF-8: encode it so", beginning(text)));
+        report_.broken(function,
+                       fmt::format("has \"{}\", which is not UTF-8: use UTF-8", beginning(text)));
 }
 
-// It may refuse a value, or a run with --sample. Without a reason, that it fails has been said.
+// Reports a refusal, except in a run with options or --sample, which a profiler may refuse. call()
+// has already reported a missing reason.
 void Subject::refuses(std::string_view function) {
     if (!with_options_ && !sampled_) report_.refused(function, error_);
 }

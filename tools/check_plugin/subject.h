@@ -13,16 +13,15 @@
 
 namespace assay::check {
 
-// What the checks of a profiler tell the process that waits for them.
-
-// Where checks write to; another process reads it. What is being called stands in memory that both
-// share. To the descriptor, a line each:
-//     !FUNCTION TEXT  breaks a rule
-//     ?FUNCTION TEXT  could be better
-//     =NAME TYPE      an option that the profiler has
-//     -FUNCTION TEXT  refuses to start, and why; nothing else can be checked
-//     ~TEXT           why the trace says nothing about it
-//     .               the checks came to their end
+// Sends the findings of a check to the parent process. Shared memory holds the name of the current
+// call, so that the parent knows where a check crashed. The descriptor carries one finding per
+// line:
+//     !FUNCTION TEXT  the function breaks a rule
+//     ?FUNCTION TEXT  advice
+//     =NAME TYPE      an option of the profiler
+//     -FUNCTION TEXT  the profiler refuses to start; nothing else can be checked
+//     ~TEXT           reason why the trace cannot check this profiler
+//     .               the check has ended
 class Report {
   public:
     static constexpr std::size_t kRoom = 128;
@@ -46,26 +45,26 @@ class Report {
     char (&current_call_)[kRoom];
 };
 
-// Options and their values.
+// Names of options, with their values.
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-// Called without protection: whoever has one is in a process of its own. Each function says in the
-// report what the profiler breaks.
+// The profiler being checked. Crashes are not caught, so use it in a separate process only. Each
+// function reports the rules that the profiler breaks.
 class Subject final : private collector::Host {
   public:
-    // Throws Error if it cannot be loaded.
+    // Throws Error if the profiler cannot be loaded.
     Subject(const std::string& path, Report& report);
     Subject(const Subject&) = delete;
     Subject& operator=(const Subject&) = delete;
 
     const vp_dispatch_t& table() const { return table_; }
-    // How many it has named.
+    // The number of parts that the profiler has named.
     std::size_t parts() const { return parts_.size(); }
     Report& report() { return report_; }
-    // What the function that was called last has given as the reason of its failure.
+    // The reason that the last call gave for its failure.
     const std::string& error() const { return error_; }
 
-    // Calls it, and says so if it lets an exception out.
+    // Calls a function of the profiler. Reports exceptions that leave it.
     template <typename Function>
     void call(std::string_view name, Function&& function) {
         report_.calling(name);
@@ -79,7 +78,7 @@ class Subject final : private collector::Host {
         }
         report_.calling("");
     }
-    // The same of a function that returns a status. False if it failed.
+    // Calls a function that returns a status. Returns false if it failed.
     template <typename Function>
     bool try_call(std::string_view name, Function&& function) {
         int status = -1;
@@ -89,7 +88,7 @@ class Subject final : private collector::Host {
         return status >= 0;
     }
 
-    // From vp_init on, the host says that the run is one with --sample.
+    // From vp_init on, the host tells the profiler that the run uses --sample.
     void set_sampling() {
         say_sampling(true);
         sampled_ = true;
@@ -97,9 +96,9 @@ class Subject final : private collector::Host {
 
     bool init();
     void release();
-    // With the defaults of options that name a file, as in a run.
+    // Adds the defaults of options that name a file, as a run does.
     bool options(const Settings& settings);
-    // Null if it failed.
+    // Null on failure.
     trace_vlist_table_t* prof_init();
     void prof_release();
 
@@ -108,10 +107,10 @@ class Subject final : private collector::Host {
     std::vector<const char*> value_lists();
     std::vector<vp_option_t> option_table();
 
-    // A text that must be there, and of one line. Whether it is there. What may quote a value that
-    // the user gave need not be UTF-8.
+    // Checks that the text exists and has one line. Returns false if there is no text. Accepts
+    // bytes that are not UTF-8, because the text may quote a value from the user.
     bool check_line(std::string_view function, const char* text);
-    // The same of a text of the profiler's own.
+    // Same as check_line() for the profiler's own text, which must be UTF-8.
     bool check_text(std::string_view function, const char* text);
     void check_utf8(std::string_view function, std::string_view text);
 
@@ -130,13 +129,13 @@ class Subject final : private collector::Host {
     template <typename Row, typename Function>
     std::vector<Row> read(std::string_view name, Function function);
 
-    // A function that has failed says so for every user of the profiler.
+    // Reports that the profiler refuses to start.
     void refuses(std::string_view function);
 
     Report& report_;
     vp_dispatch_t table_{};
     std::vector<std::string> parts_;
-    std::uint32_t series_ = 0;  // that it has given
+    std::uint32_t series_ = 0;  // number of series that the profiler has declared
     std::string error_;
     bool with_options_ = false, sampled_ = false;
 };

@@ -12,7 +12,7 @@ namespace {
 
 using Bytes = std::initializer_list<std::uint8_t>;
 
-// Every kind of instruction that profilers treat specially.
+// Instructions of every kind that profilers treat specially.
 const std::array<std::vector<std::uint8_t>, 18> kInstructions{
     Bytes{0x55},                                // push rbp
     Bytes{0x48, 0x89, 0xe5},                    // mov rbp, rsp
@@ -101,7 +101,8 @@ void SyntheticTrace::add_instr(std::span<const std::uint8_t> bytes, std::uint64_
         if (form.reference_count == 0) add_site(TRACE_SITE_READ, 4, 0);
         add_site(TRACE_SITE_COUNT, 0, 0);
     }
-    // More than one profiler asks for: those of others are in its stream too, also as wide ones.
+    // Adds more values than one profiler requests. A profiler also sees the values of others,
+    // including wide ones.
     const auto add_value = [&](trace_value_t value) {
         add_site(TRACE_SITE_VALUE, 8, trace::value_byte(value));
         const bool stored = (value & ~trace_value_t{TRACE_BEFORE}) == TRACE_STORED;
@@ -154,7 +155,7 @@ TrialTrace::Buffer SyntheticTrace::ordinary(std::uint32_t thread, std::size_t co
                 value = blocks_[instrs_[sites_[site].instr].block].instr_count;
                 break;
             case TRACE_SITE_COUNT:
-                value = 1;  // the one reference of each operand before it
+                value = 1;  // the only reference of each preceding operand
                 break;
             case TRACE_SITE_SYSTEM_CALL:
                 value = random() % 512;

@@ -1,5 +1,5 @@
-// A trace that no program has made: real instructions, and records of every kind, ordinary or as
-// strange as a program may make them. For check-plugin.
+// A made-up trace for check-plugin, with real instructions and records of every kind. Records are
+// either ordinary or as extreme as programs can cause.
 #pragma once
 
 #include "tools/check_plugin/trial_trace.h"
@@ -15,15 +15,16 @@ class SyntheticTrace final : public TrialTrace {
   public:
     SyntheticTrace();
 
-    // Adds a function of all its instructions at `pc`: two blocks that have one of them in common.
+    // Adds at `pc` a function with all test instructions. Its two blocks share one instruction.
     void add_code(std::uint64_t pc);
 
-    // References are left out from now on.
+    // From now on, records stand for runs of references, some of them left out.
     void leave_out() override { with_runs_ = true; }
 
-    // `count` records of one thread that go through the code again and again.
+    // Returns `count` records of one thread that runs the code in a loop.
     Buffer ordinary(std::uint32_t thread, std::size_t count);
-    // Extreme addresses and counts, each kind of site in any order, and one that is not known yet.
+    // Returns extreme addresses and counts, with each kind of site in any order, and one unknown
+    // site.
     Buffer strange(std::uint32_t thread, std::size_t count);
 
     std::vector<trace_block_t> blocks() const override { return blocks_; }

@@ -25,7 +25,7 @@ bool fits(const std::string& value, std::uint32_t type) {
     return error == std::errc() && rest == value.data() + value.size();
 }
 
-// All texts of all tables, to be compared with what they are later.
+// All texts of all tables, to find out whether later calls change them.
 std::vector<std::string> texts(Subject& subject) {
     std::vector<std::string> all;
     const auto add = [&](const char* text) { all.emplace_back(text ? text : "(null)"); };

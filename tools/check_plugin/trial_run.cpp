@@ -10,7 +10,7 @@ namespace assay::check {
 namespace {
 
 constexpr std::uint32_t kPid = 4711;
-// In a run, and as many more for each instruction.
+// Limits of samples: for a run, and in addition for each instruction.
 constexpr std::uint64_t kMostSamples = 100'000, kMostOfInstruction = 1000;
 
 }  // namespace
@@ -30,7 +30,7 @@ std::optional<Wanted> start(Subject& subject) {
     return wanted;
 }
 
-// The tables as they are now, for one call.
+// Guarded copies of the tables for one call.
 class TrialRun::Tables {
   public:
     explicit Tables(const TrialRun& run)
@@ -83,7 +83,7 @@ bool TrialRun::begin(const Settings& settings) {
 void TrialRun::process(const TrialTrace::Buffer& buffer) {
     auto* const function = subject_.table().vp_prof_process;
     if (!function || is_lost()) return;
-    // All of it is at another address than in the call before.
+    // Each call gets its data at new addresses, so that stale pointers fault.
     const GuardedCopy records(buffer.records);
     const GuardedCopy contexts(captures_calls() ? buffer.contexts : std::vector<std::uint32_t>());
     std::vector<trace_marker_t> said = buffer.markers;
@@ -179,7 +179,7 @@ void TrialRun::lose(std::string_view function) {
     why_lost_ = subject_.error();
 }
 
-// Without a reason, that it fails has been said.
+// A failure without a reason has been reported before.
 void TrialRun::report_loss() const {
     if (is_lost() && !why_lost_.empty())
         subject_.report().broken(

@@ -1,4 +1,4 @@
-// What a run for check-plugin shows to the profiler: a made-up trace, or a recorded one.
+// A trace for check-plugin, either synthetic or recorded.
 #pragma once
 
 #include "framework/collector/profilers/trace_parser.h"
@@ -21,10 +21,8 @@
 
 namespace assay::check {
 
-// A copy of an array in memory of its own that can only be read, directly before a page that cannot
-// even be read; and that nobody can read any more afterwards. For check-plugin: what goes beyond
-// the end, writes, or comes back later, faults. And room for an array that is to be written,
-// between such pages.
+// A read-only copy of an array, directly before an inaccessible page. The copy becomes inaccessible
+// when it is destroyed. Reading beyond the end, writing, and later use therefore fault.
 
 template <typename T>
 class GuardedCopy {
@@ -42,7 +40,7 @@ class GuardedCopy {
         mprotect(memory_, bytes_ - kPage, PROT_READ);
         mprotect(memory_ + bytes_ - kPage, kPage, PROT_NONE);
     }
-    // The address space stays taken, so that nothing else comes there.
+    // Keeps the address range reserved, so that no other mapping gets it.
     ~GuardedCopy() {
         madvise(memory_, bytes_, MADV_DONTNEED);
         mprotect(memory_, bytes_, PROT_NONE);
@@ -77,9 +75,9 @@ class GuardedRoom {
     GuardedRoom(const GuardedRoom&) = delete;
     GuardedRoom& operator=(const GuardedRoom&) = delete;
 
-    // All zeros at first.
+    // Initially all zero.
     T* data() const { return reinterpret_cast<T*>(data_); }
-    // False if something was written before it, where its page begins.
+    // False if bytes between the start of the page and data() were written.
     bool untouched_before() const {
         return std::all_of(begin_, data_, [](char c) { return c == kUntouched; });
     }
@@ -92,11 +90,11 @@ class GuardedRoom {
 
 class TrialTrace {
   public:
-    // What one call of vp_prof_process is given.
+    // Arguments of one call of vp_prof_process.
     struct Buffer {
         std::uint32_t thread = 0;
         std::vector<trace_record_t> records;
-        std::vector<std::uint32_t> contexts;  // by record; for who captures calls
+        std::vector<std::uint32_t> contexts;  // by record; for profilers that capture calls
         std::vector<trace_marker_t> markers;
         std::span<const collector::Interval> intervals;
         std::uint32_t misses = 0;  // TRACE_FETCH_MISSES and TRACE_DATA_MISSES
@@ -104,29 +102,28 @@ class TrialTrace {
 
     virtual ~TrialTrace() = default;
 
-    // As they are now.
+    // The tables in their current state.
     virtual std::vector<trace_block_t> blocks() const = 0;
     virtual std::vector<trace_instr_t> instrs() const = 0;
     virtual std::vector<trace_site_t> sites() const = 0;
     virtual std::vector<trace_context_t> contexts() const = 0;
     virtual const collector::AddressMap& addresses() const = 0;
-    // Executions by instruction. `times`: of each, in a made-up trace.
+    // Executions by instruction. A synthetic trace counts `times` for each instruction.
     virtual std::vector<std::uint64_t> counts(std::uint64_t times) const = 0;
-    // By block; empty if nobody predicts.
+    // By block; empty without a branch predictor.
     virtual std::vector<std::uint64_t> mispredictions() const { return {}; }
-    // At the end: intervals that are not complete.
+    // The incomplete intervals at the end.
     virtual std::span<const collector::Interval> rests() { return {}; }
 
-    // The profiler has asked for trace_capture_runs.
+    // Called if the profiler has requested trace_capture_runs.
     virtual void leave_out() {}
 };
 
-// A trace of assay record, for check-plugin --trace: what assay replay would show of it.
-
-// A trace file that can be replayed.
+// A trace of assay record, for check-plugin --trace.
 class TraceFile {
   public:
-    // Replays all of it once. Throws Error if it cannot be read, is damaged, or has no process.
+    // Replays the whole trace once. Throws Error if the file cannot be read, is damaged, or has no
+    // process.
     explicit TraceFile(const std::string& path);
 
     const std::string& path() const { return file_.path(); }
@@ -137,15 +134,15 @@ class TraceFile {
     const recording::TraceFileReader file_;
 };
 
-// One image, for one replay.
+// One process image, for one replay.
 class RecordedTrace final : public TrialTrace {
   public:
-    // `image` must live longer. Throws Error.
+    // `image` must outlive this object. Throws Error.
     explicit RecordedTrace(const replay::ImageTrace& image);
 
     using Take = std::function<void(const Buffer& buffer)>;
-    // All that is `wanted`, in order, and `values` if there are values among that. `calls`: with
-    // the contexts of records. Throws Error if the trace is damaged, or lacks what is wanted.
+    // Replays the records that `wanted` and `values` request, in order. `calls` adds the contexts
+    // of records. Throws Error if the trace is damaged or lacks requested data.
     void replay(const trace::Spec& wanted, const trace::ValueLists& values, bool calls,
                 const Take& take);
 
