@@ -27,8 +27,7 @@ std::vector<std::string> rest(int argc, char** argv) {
 }
 
 std::vector<Option> no_options() {
-    return {{{"-h", "--help"}, "", "show how it is called"},
-            {{"--version"}, "", "show the version"}};
+    return {{{"-h", "--help"}, "", "show the usage"}, {{"--version"}, "", "show the version"}};
 }
 
 constexpr std::array kCommands = {
@@ -49,7 +48,7 @@ constexpr std::array kCommands = {
             summary_main, summary::options},
     Command{"annotate", "[FILE...]", "shows events files beside the source", annotate_main,
             annotate::options},
-    Command{"merge", "-o OUT FILE...", "adds up events files to one", merge_main, merge_options},
+    Command{"merge", "-o OUT FILE...", "adds up events files into one", merge_main, merge_options},
     Command{"diff", "OLD NEW", "shows what changed from one file to another", diff_main,
             diff::options},
     Command{"export", "--format=FORMAT FILE...",
@@ -61,12 +60,13 @@ constexpr std::array kCommands = {
             simpoint::options},
     Command{"report", "[FILE...]", "makes a page of HTML for browsers", report_main,
             report::options},
-    Command{"plugins", "[NAME]", "lists profilers, or one's options and events",
+    Command{"plugins", "[NAME]", "lists profilers, or the options and events of one",
             [](int argc, char** argv) { return plugins_main(rest(argc, argv)); }, no_options},
-    Command{"check-plugin", "FILE.so...", "says which rules profilers break", check_plugin_main,
+    Command{"check-plugin", "FILE.so...",
+            "checks that profilers keep to the rules of the interface", check_plugin_main,
             check::options},
-    Command{"completion", "SHELL", "prints what completes commands in a shell", completion_main,
-            no_options},
+    Command{"completion", "SHELL", "prints a script that completes commands in a shell",
+            completion_main, no_options},
 };
 
 }  // namespace

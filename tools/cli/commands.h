@@ -1,5 +1,4 @@
-// The subcommands of assay, what shells and --help can know of each from its own table, and two
-// that tell of these tables.
+// The subcommands of assay, and the commands that describe them: completion and plugins.
 #pragma once
 
 #include "tools/command_line/command_line.h"
@@ -19,14 +18,14 @@ struct Command {
     std::vector<Option> (*options)();
 };
 
-// In the order in which --help shows them.
+// In the order of --help.
 std::span<const Command> commands();
-// Null if there is none of that name.
+// Null if no command has that name.
 const Command* find_command(std::string_view name);
-// The nearest name of a command; "" if none is meant.
+// The command whose name is nearest to `word`; "" if no name is similar.
 std::string nearest_command(std::string_view word);
 
-// `assay completion`: scripts by which shells complete assay's commands and options.
+// `assay completion`: prints scripts that complete assay's commands and options in shells.
 
 // argv[0] is the command's name. Throws Error.
 int completion_main(int argc, char** argv);
@@ -34,12 +33,13 @@ int completion_main(int argc, char** argv);
 // For bash, zsh or fish; throws Error for another shell.
 std::string completion_script(std::string_view shell);
 
-// `assay plugins`: which profilers there are, and what one has to offer.
+// `assay plugins`: lists the profilers, or the options, events and captures of a profiler.
 
-// What a profiler, by its name or path, takes on the command line of a run. Throws Error.
+// Options that a profiler adds to the command line of a run. `profiler` is a name or a path. Throws
+// Error.
 std::vector<Option> profiler_options(const std::string& profiler);
 
-// `arguments` stand behind "plugins". Returns the exit status. Throws Error.
+// `arguments` follow the word "plugins". Returns the exit status. Throws Error.
 int plugins_main(std::span<const std::string> arguments);
 
 }  // namespace assay

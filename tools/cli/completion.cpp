@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kPlugin = "--plugin";
 
-// Commands that take the options of profilers, and a program behind them.
+// Commands that take options of profilers, followed by a program.
 constexpr bool runs_programs(std::string_view command) {
     return command == "run" || command == "sweep";
 }
@@ -24,7 +24,7 @@ bool has_name(std::span<const Option> options, const std::string& name) {
     });
 }
 
-// With those of a run, where the command passes them on.
+// Adds the options of a run for commands that pass them on.
 std::vector<Option> options_before_arguments(const Command& command) {
     std::vector<Option> options = command.options();
     if (command.name == "run" || !runs_programs(command.name)) return options;
@@ -40,7 +40,7 @@ std::string command_names() {
     return names;
 }
 
-// In single quotes, as all three shells understand them; zsh's and fish's texts have no others.
+// Quotes text for all three shells. Texts for zsh and fish contain no single quotes.
 std::string in_quotes(std::string_view text) {
     std::string out = "'";
     for (const char c : text) {
@@ -54,7 +54,7 @@ std::string in_quotes(std::string_view text) {
 
 // --- bash
 
-// A word for each name; --name=CHOICE for each choice; --name= where anything may follow.
+// Writes a word for each name, --name=CHOICE for each choice, and --name= for other values.
 std::string bash_words(std::span<const Option> options) {
     std::string words;
     for (const Option& option : options) {
@@ -70,7 +70,7 @@ std::string bash_words(std::span<const Option> options) {
     return words;
 }
 
-// The options before a program that take the next word, as a pattern.
+// A pattern of options that take the next word as their value.
 std::string bash_options_with_value() {
     std::string pattern;
     for (const Option& option : options_before_arguments(*find_command("sweep")))
@@ -80,8 +80,8 @@ std::string bash_options_with_value() {
     return pattern;
 }
 
-// Behind the options of a run, the words are those of the program. COMP_WORDS has --NAME=VALUE as
-// three words, unless readline was told otherwise.
+// Completes words of the program after the options of a run. By default, COMP_WORDS splits
+// --NAME=VALUE into three words.
 std::string bash_program() {
     return fmt::format(
         R"sh(# The index of the program that is run, if the word to complete is that or stands behind it.
@@ -194,7 +194,7 @@ complete -F _assay assay
 
 // --- zsh
 
-// A specification of _arguments: what stands in [] and behind : must not contain them.
+// Escapes text for _arguments, where [] and : have a meaning.
 std::string zsh_text(std::string_view text) {
     std::string out;
     for (const char c : text) {
@@ -329,7 +329,7 @@ end
            "'bash zsh fish'\n";
 }
 
-// What --NAME=VALUE can be, and its help, a line each.
+// Writes --NAME=VALUE and its help, one per line.
 std::string fish_words(std::span<const Option> options) {
     std::string lines;
     for (const Option& option : options) {
@@ -349,7 +349,7 @@ std::string zsh_specifications(std::span<const Option> options) {
     return lines;
 }
 
-// Of profilers, as the scripts ask for them; a name may still be incomplete.
+// Options of profilers for the scripts. A name in `names` may be incomplete.
 std::string options_of_profilers(std::string_view shell, const std::string& names) {
     std::string out;
     for (const std::string& name : split(names, ',')) {

@@ -1,5 +1,4 @@
-// The assay command: chooses the subcommand, and turns what goes wrong into one line and an exit
-// status.
+// The assay command: runs a subcommand. Turns errors into one line and an exit status.
 #include "framework/events/file.h"
 #include "framework/support/error.h"
 #include "framework/support/large_stack.h"
@@ -22,9 +21,10 @@
 
 namespace {
 
-// A standard descriptor that was closed when assay started would be given to the next file that it
-// opens, and words for stderr would end in that file. The program gets it closed, as it was. What
-// is read from or printed to it fails as it would have; only words for stderr are lost.
+// Opens /dev/null in place of closed standard descriptors. Otherwise the next opened file would get
+// such a descriptor, and messages would end in that file. The modes make reads from stdin and
+// writes to stdout fail, as they would on closed descriptors. The program gets the descriptors
+// closed.
 void occupy_standard_descriptors() {
     constexpr int kModes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
     for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
@@ -49,7 +49,7 @@ int dispatch(int argc, char** argv) {
     if (argc < 2) throw assay::Error("nothing to do: see assay --help");
     const std::string_view first = argv[1];
     if (const assay::Command* command = assay::find_command(first)) {
-        // A run passes signals on to the program.
+        // A run passes signals on to the program instead.
         if (first != "run") assay::events::remove_incomplete_files_on_signals();
         return command->main(argc - 1, argv + 1);
     }
@@ -83,7 +83,8 @@ int run_command(int argc, char** argv) {
     }
 }
 
-// The limit of the stack's size, which is the profiled program's, is also what threads get.
+// The stack size of assay's threads. The default would be the stack limit, which the user sets for
+// the profiled program.
 constexpr std::size_t kStackBytes = std::size_t{8} << 20;
 
 void give_threads_large_stacks() {

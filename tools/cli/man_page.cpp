@@ -1,7 +1,7 @@
-// Builds a manual page: man-page TEMPLATE. In the template, a line "@OPTIONS NAME@" stands for the
-// options of that command, "@PROFILER OPTIONS@" for those of all profilers, "@COMMANDS@" and
-// "@PROFILERS@" for the commands and the profilers, and @VERSION@ for the version. Without a
-// template: all options and events as Markdown, docs/reference/options.md.
+// man-page TEMPLATE prints a manual page. It replaces these lines of the template: @OPTIONS NAME@
+// by the options of a command, @PROFILER OPTIONS@ by the options of all profilers, @COMMANDS@ and
+// @PROFILERS@ by the commands and profilers, and @VERSION@ by the version. Without a template, it
+// prints all options and events as Markdown: docs/reference/options.md.
 #include "framework/collector/hosted/hosted_profiler.h"
 #include "framework/collector/profilers/plugin_search.h"
 #include "framework/support/error.h"
@@ -24,7 +24,7 @@
 namespace assay {
 namespace {
 
-// As groff shows it in the characters that it has: dashes and the like can be copied into a shell.
+// Escapes text for groff, so that readers can copy dashes and quotes into a shell.
 std::string in_roff(std::string_view text) {
     std::string out = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
     for (const char c : text) {
@@ -126,7 +126,7 @@ void print_page(const char* path) {
     for (std::string line; std::getline(page, line);) print_text(page_line(line));
 }
 
-// As a cell of a table in Markdown.
+// Escapes text for a cell of a table in Markdown.
 std::string cell(std::string_view text) {
     std::string out;
     for (const char c : text) {
@@ -136,7 +136,8 @@ std::string cell(std::string_view text) {
     return out;
 }
 
-// The options that commands share stand with the first one, and are named with the others.
+// Writes tables of options. Options that commands share are described at the first command, and
+// only named at the others.
 class OptionTables {
   public:
     std::string table(std::string_view command, const std::vector<Option>& options) {
@@ -172,7 +173,8 @@ class OptionTables {
         return fmt::format("| {} | {} |\n", tag(option), cell(text));
     }
 
-    std::map<std::string, std::string> first_;  // by what an option says: the command
+    std::map<std::string, std::string>
+        first_;  // the first command with an option, by the option's text
 };
 
 std::string profiler_section(OptionTables& tables, const std::string& path) {

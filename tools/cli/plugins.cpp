@@ -23,7 +23,7 @@ namespace {
 using collector::CrashGuard;
 using collector::ProfilerHandle;
 
-// Texts of profilers among them.
+// Prints text, which may come from profilers.
 template <typename... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {
     print_text(printable_lines(fmt::format(format, std::forward<Args>(args)...)));
@@ -33,7 +33,7 @@ void list_all() {
     const auto found = collector::find_all_plugins();
     if (found.empty()) throw Error("no profilers found: set ASSAY_PLUGIN_PATH to their folder");
     CrashGuard guard;
-    std::vector<std::pair<std::string, std::string>> rows;  // how to call it, what it says
+    std::vector<std::pair<std::string, std::string>> rows;  // option and its help
     for (const auto& plugin : found) {
         auto& [names, text] = rows.emplace_back(plugin.name, "");
         try {
@@ -106,7 +106,7 @@ void print_events(const ProfilerHandle& profiler) {
             figure.unit.empty() ? "" : fmt::format(", in {}", figure.unit));
 }
 
-// A register has its number among those of its kind; the kinds with the highest values come first.
+// A register is named by kind and number. The kinds are in descending order of their values.
 std::string name_without_time(unsigned value) {
     struct Registers {
         unsigned first;
@@ -132,7 +132,7 @@ std::string name_of(std::uint8_t value) {
            (value & trace::kReadBefore ? " before" : "");
 }
 
-// Of any instruction, each once.
+// Names of the values in all lists, each once.
 std::string names_of_values(const trace::ValueLists& lists) {
     std::set<std::uint8_t> values;
     for (const auto& map : lists.lists)
@@ -145,7 +145,7 @@ std::string names_of_values(const trace::ValueLists& lists) {
     return names.empty() ? "which instruction was executed" : join(names, ", ");
 }
 
-// What it captures without any options.
+// Prints what the profiler captures without options.
 void print_captures(ProfilerHandle& profiler) {
     collector::Image image;
     image.pid = getpid();

@@ -23,7 +23,7 @@ namespace assay {
 namespace {
 
 constexpr std::string_view kRunHead =
-    R"(Runs a program under profilers and writes what they found to an events file.
+    R"(Runs a program under profilers and writes their results to an events file.
 
   assay [--plugin=NAME[,NAME...]] [options] [--] PROGRAM [ARG...]
 
@@ -51,7 +51,7 @@ Options, before PROGRAM:
 
 constexpr std::string_view kRunTail = R"(
 Every option of a profiler is an option of the run, written --NAME=VALUE, or
---PROFILER.NAME=VALUE where two profilers have one of that name.
+--PROFILER.NAME=VALUE if two profilers have an option of that name.
 
 Exit status: that of the program, or 124 after --timeout, 125 if assay itself
 failed, 126 if the program cannot be executed, 127 if it was not found.
@@ -68,10 +68,10 @@ std::string command_table() {
     return table;
 }
 
-// A run without --plugin: what most people want to know first.
+// The profiler of a run without --plugin. Cache misses are what most users look for first.
 constexpr const char* kFirstAnswer = "cache";
 
-// The first word of a command line may be a program, or a command that is spelled wrongly.
+// Throws Error if the first word is a misspelled command and no such program exists.
 void check_is_no_command(const std::vector<std::string>& program) {
     const std::string meant = nearest_command(program.front());
     if (meant.empty()) return;
@@ -121,14 +121,14 @@ int run_main(std::span<const std::string> arguments) {
 namespace {
 
 constexpr std::string_view kRecordHead =
-    R"(Runs a program and writes what it does to a trace, for any number of replays.
+    R"(Runs a program and writes its execution to a trace, for any number of replays.
 
   assay record [-o TRACE] [options] [--] PROGRAM [ARG...]
   assay replay --plugin=NAME TRACE
 
-The trace has each basic block that is executed, each data reference, calls and
-system calls, of all threads and all processes. A program that is killed leaves
-what it has done until then.
+The trace has each executed basic block, each data reference, calls and system
+calls, of all threads and all processes. If the program is killed, the trace ends
+there.
 
 Options, before PROGRAM:
 
@@ -139,7 +139,7 @@ Exit status: that of the program, or 124 after --timeout, 125 if assay itself
 failed, 126 if the program cannot be executed, 127 if it was not found.
 )";
 
-// Each rank has one of its own.
+// The name of the trace file. Each MPI rank writes its own file.
 std::string file_of(const std::string& pattern, const std::vector<std::string>& program) {
     const std::string rank = mpi_rank();
     const bool by_rank = pattern.empty() && !rank.empty();
@@ -149,7 +149,8 @@ std::string file_of(const std::string& pattern, const std::vector<std::string>& 
     return expand_file_name(name, getpid(), path.substr(path.rfind('/') + 1));
 }
 
-// A name without a comma is that of the block vectors, beside which assay simpoint writes.
+// The files of points and weights. A name without a comma is the file of block vectors: assay
+// simpoint writes the points beside it.
 std::pair<std::string, std::string> files_of_points(const std::string& value) {
     const std::size_t comma = value.find(',');
     if (comma == std::string::npos) {
@@ -159,8 +160,8 @@ std::pair<std::string, std::string> files_of_points(const std::string& value) {
     return {value.substr(0, comma), value.substr(comma + 1)};
 }
 
-// A recording has the first thread only. The vectors tell which thread the points are of, if they
-// lie beside the points.
+// A recording has only the first thread. Throws Error if the points come from the vectors of
+// another thread; only vectors beside the points tell.
 void check_thread(const std::string& points) {
     const std::optional<FoundVectors> vectors = vectors_beside(points);
     if (!vectors) return;
@@ -185,7 +186,7 @@ void check_thread(const std::string& points) {
     const double all = static_cast<double>(others) + static_cast<double>(first.instructions);
     log::remark(fmt::format(
         "only the first of {} threads is recorded: the others, with {:.0f} % of the instructions "
-        "that bbv has seen, are in no count of a replay",
+        "that bbv has seen, are missing from the counts of every replay",
         threads, 100 * static_cast<double>(others) / all));
 }
 
@@ -212,7 +213,7 @@ void set_points(collector::CoreSettings& settings) {
     settings.trace_children = false;
 }
 
-// Which profilers will see the trace is not known.
+// Chooses a usual warm-up, because the profilers of a later replay are not known yet.
 void set_bursts(collector::CoreSettings& settings) {
     constexpr std::uint64_t kUsualWarmUp = 40'960;  // cache's, for I1 and D1 of 64 KiB
     trace::Regions& regions = settings.regions;
@@ -256,8 +257,8 @@ int record_main(std::span<const std::string> arguments) {
 namespace {
 
 constexpr std::string_view kReplayHead =
-    R"(Runs profilers over a trace instead of a program. The events files are those of
-the run itself.
+    R"(Runs profilers over a trace instead of a program. The events files are the same
+as those of a run under the profilers.
 
   assay record [-o TRACE] [--] PROGRAM [ARG...]
   assay replay --plugin=NAME[,NAME...] [options] TRACE
@@ -269,7 +270,7 @@ Options, before TRACE:
 constexpr std::string_view kReplayTail = R"(
 Every option of a profiler is an option here, written --NAME=VALUE.
 
-Exit status: 0, or 125 if the trace is damaged, or cannot be profiled so.
+Exit status: 0, or 125 if the trace is damaged, or lacks what a profiler captures.
 )";
 
 }  // namespace

@@ -27,7 +27,7 @@ std::string zydis_version() {
 }
 
 std::string pcre2_version() {
-    std::array<char, 64> text{};  // at least 24: pcre2api(3)
+    std::array<char, 64> text{};  // pcre2api(3) requires at least 24 characters
     pcre2_config(PCRE2_CONFIG_VERSION, text.data());
     const std::string version = text.data();
     return version.substr(0, version.find(' '));

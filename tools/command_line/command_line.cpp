@@ -15,22 +15,23 @@ void add_color(CommandLine& line, std::string& color, const char* help) {
 }
 
 void add_pager(CommandLine& line, std::string& pager) {
-    line.add_choice("--pager", pager, "auto|no",
-                    "send what is longer than the terminal through $PAGER or less; default: auto");
+    line.add_choice(
+        "--pager", pager, "auto|no",
+        "show output that is longer than the terminal in $PAGER or less; default: auto");
 }
 
 void add_source_search(CommandLine& line, SourceOptions& where) {
     line.add_list("-I,--include", where.include_dirs, "DIR",
-                  "look for sources in this folder, too, by the ends of their paths; may be "
+                  "also look for sources in this folder, by the ends of their paths; may be "
                   "repeated");
     line.add_list("--source-extensions", where.extensions, "EXT,...",
-                  "files of these extensions are sources, too, wherever they are\n"
-                  "Of files that a profile names, only those are shown that have the extension of "
-                  "a source, or are below the working directory or an --include folder, or are "
-                  "named by debug information of the profile's programs.");
+                  "also treat files with these extensions as sources, in any folder\n"
+                  "A file that a profile names is shown only if it has the extension of a source, "
+                  "is below the working directory or an --include folder, or is named by debug "
+                  "information of the profile's programs.");
     line.add("--map", "OLD=NEW",
-             "sources that were compiled in folder OLD are in NEW now\n"
-             "May be repeated: the first that has a source counts.",
+             "look in NEW for sources that were compiled in folder OLD\n"
+             "May be repeated. The first folder with the source is used.",
              [&where](const Setting& setting) {
                  for (MovedFolder& moved : parse_moved("--map", {setting.value}))
                      where.moved.push_back(std::move(moved));

@@ -1,5 +1,5 @@
-// What the command lines of all tools have in common: --help and --version, and the options of
-// those that show sources on a terminal.
+// Options that the command lines of several tools share: --help and --version, and those of tools
+// that show sources on a terminal.
 #pragma once
 
 #include "framework/support/command_line.h"
@@ -13,28 +13,27 @@ namespace assay {
 
 struct SourceOptions;
 
-// --color and --pager, which are the same everywhere but for when there are colours and what they
-// say.
+// Adds --color and --pager. Only the help of --color differs between tools.
 void add_color(CommandLine& line, std::string& color, const char* help);
 void add_pager(CommandLine& line, std::string& pager);
 
-// --include, --source-extensions and --map, which are the same for all that show sources.
+// Adds --include, --source-extensions and --map.
 void add_source_search(CommandLine& line, SourceOptions& where);
 
-// --help and --version.
+// Adds --help and --version.
 void add_help(CommandLine& line);
 
-// Takes what is written on it. False if --help or --version was asked for and has been printed.
-// Throws Error, which begins with the name of the command.
+// Parses the arguments. Returns false if --help or --version was given and its text has been
+// printed. Throws Error with the name of the command first.
 bool parse(CommandLine& line, int argc, const char* const* argv, Order order = Order::kAny);
 
 // What --version prints.
 std::string version_line();
 
-// Whether an argument of --color asks for colours on standard output.
+// True if this value of --color asks for colours on standard output.
 bool wants_color(std::string_view color);
 
-// The options of the subcommand whose command line `add_options` tells.
+// The options that `add_options` defines, with --help and --version.
 template <class Arguments>
 std::vector<Option> options_of(void (*add_options)(CommandLine&, Arguments&)) {
     Arguments arguments;
@@ -44,8 +43,8 @@ std::vector<Option> options_of(void (*add_options)(CommandLine&, Arguments&)) {
     return {line.options().begin(), line.options().end()};
 }
 
-// What is written on its command line. No value if --help or --version was asked for and has been
-// printed. Throws Error.
+// Parses the command line. No value if --help or --version was given and its text has been printed.
+// Throws Error.
 template <class Arguments>
 std::optional<Arguments> parse_arguments(void (*add_options)(CommandLine&, Arguments&), int argc,
                                          const char* const* argv) {
