@@ -20,7 +20,7 @@ auto place(const Change& change) {
     return std::tie(change.file, change.function);
 }
 
-// The number that each function of the profile has in the matching.
+// Returns the number of each function in the matching.
 std::vector<std::uint32_t> add_functions(Side side, const Profile& profile,
                                          FunctionMatching& matching) {
     std::vector<std::uint32_t> numbers(profile.by_source().size());
@@ -30,7 +30,7 @@ std::vector<std::uint32_t> add_functions(Side side, const Profile& profile,
     return numbers;
 }
 
-// Of one profile only. Rows of one place become one.
+// Changes with the counts of one profile only. Functions matched as one are added up.
 std::vector<Change> functions_of(const Profile& profile, Counts Change::*counts,
                                  const std::vector<std::uint32_t>& numbers, Changes& changes) {
     std::vector<Change> functions(numbers.size(), Change{{}, {}, changes.zeros, changes.zeros});
@@ -44,7 +44,7 @@ std::vector<Change> functions_of(const Profile& profile, Counts Change::*counts,
     std::sort(functions.begin(), functions.end(),
               [](const Change& a, const Change& b) { return place(a) < place(b); });
     std::size_t kept = 0;
-    std::vector<std::uint64_t>* sum = nullptr;  // of the last row kept, if it is of several
+    std::vector<std::uint64_t>* sum = nullptr;  // sum of the last row, if it has several functions
     for (std::size_t i = 0; i < functions.size(); ++i) {
         if (i == 0 || place(functions[i]) != place(functions[kept - 1])) {
             functions[kept++] = functions[i];
@@ -192,8 +192,8 @@ void ChangeTable::append(std::string& out, std::size_t column, std::string_view 
 
 namespace {
 
-// Blocks of the heap are called after the line that allocates them, which any change moves:
-// "make (a.c:12)".
+// Removes the line number from the name of a heap block, such as "make (a.c:12)". Any change to the
+// source moves lines.
 std::string without_line(std::string_view name) {
     if (!name.ends_with(')')) return std::string(name);
     const std::size_t colon = name.rfind(':');
@@ -257,9 +257,9 @@ GroupChanges group_changes(const std::string& kind, const Profile& before, const
 
 namespace {
 
-// Deeper recursion counts for the frame of this depth.
+// Deeper frames count for the frame of this depth.
 constexpr std::size_t kMostDepth = 256;
-// Of a function's list.
+// Limits the values kept for a list of a function.
 constexpr std::size_t kMostValues = 64;
 
 std::uint64_t count_of(std::uint64_t value, const events::Hotlist& list) {
@@ -298,7 +298,8 @@ void Breakdown::values(const Instruction&, const events::Hotlist& list) {
 }
 
 void Breakdown::stack(const events::Stack& stack, Counts counts) {
-    // A reader has checked that contexts are numbered in turn, and each parent before its contexts.
+    // The reader guarantees that contexts are numbered in sequence and that parents precede their
+    // contexts.
     frames_.push_back(stacks_->enter(frames_[stack.parent],
                                      replaced(stack.function, function_names_), stack.kind));
     stacks_->add(frames_.back(), index(side_) * columns_, counts);
@@ -319,7 +320,7 @@ void Breakdown::match(FunctionMatching& functions, bool names) {
     }
 }
 
-// Contexts know no files.
+// Contexts are matched by name only, because they have no files.
 void Breakdown::match_stacks() {
     FunctionMatching names;
     const std::span<const StackTree::Frame> frames = stacks_->frames();

@@ -1,4 +1,4 @@
-// What changed from one profile to another, by function.
+// Compares two profiles by function, group, calling context and value.
 #pragma once
 
 #include "framework/events/header.h"
@@ -24,11 +24,11 @@
 
 namespace assay::diff {
 
-// A function in both profiles; zeros where one does not have it.
+// Counts of a function in both profiles. A profile without the function has zeros.
 struct Change {
     std::string_view file, function;
     Counts before, after;
-    // Where the old profile has it, if that is another place.
+    // The function's place in the old profile, if it differs.
     FunctionMatching::Place former{};
 
     std::int64_t difference(std::size_t event) const {
@@ -36,42 +36,42 @@ struct Change {
     }
 };
 
-// Of every function that one of the profiles has, which must outlive it. Sorted by file and
-// function, so that what is written does not depend on the order of the input.
+// Changes of all functions of both profiles, which must outlive this object. Sorted by file and
+// function, so that the output does not depend on the order of the input.
 struct Changes {
     FunctionMatching functions;
     std::vector<Change> rows;
-    // What rows refer to besides the profiles' counts: of functions that only one has, and of
-    // several that are compared as one.
+    // Counts that rows refer to and profiles do not have: for functions of one profile only, and
+    // for several functions compared as one.
     std::vector<std::uint64_t> zeros;
     std::deque<std::vector<std::uint64_t>> sums;
 };
-// `match`: functions whose names have changed, too.
+// `match` also compares functions whose names have changed.
 Changes changes_of(const Profile& before, const Profile& after, bool match);
 
 // "+1,234", and "+5.0%", "new", "gone", or "" if nothing changed.
 std::string signed_text(std::int64_t difference);
 std::string relative_text(std::uint64_t before, std::uint64_t after);
 
-// Without its sign.
+// The absolute value.
 std::uint64_t size_of(std::int64_t difference);
 
-// Those that changed enough, the largest changes first.
+// Changes above the threshold, the largest first.
 std::vector<const Change*> important(const std::vector<Change>& changes,
                                      const std::vector<SortColumn>& sort, Counts old_totals);
 
-// Two columns for each event: by how much it changed, and what part of what it was that is.
+// A table with two columns per event: the change, and the change relative to the old count.
 
 class ChangeTable {
   public:
-    // Of the events `shown`.
+    // Shows the events with the indices `shown`.
     ChangeTable(const events::Header& header, std::vector<std::size_t> shown, bool color);
 
-    // Makes columns wide enough. All rows, before the first one is written.
+    // Makes columns wide enough. Call it for all rows before writing the first one.
     void fit(const Change& change);
     void fit(Counts counts);
 
-    // Lines, with `text` behind the columns.
+    // Lines of the table. `text` follows the columns.
     std::string heading(std::string_view text) const;
     std::string row(Counts counts, std::string_view text) const;
     std::string row(const Change& change, std::string_view text) const;
@@ -90,22 +90,17 @@ class ChangeTable {
     bool color_;
 };
 
-// Whose counts changed from one profile to another: data objects, types, members, threads.
-
-// Groups of a kind, by their names with those of the groups that they are in. Several of one name
-// are added up.
+// Changes of groups of one kind. Groups are matched by their names and those of their outer groups.
+// Groups with equal names are added up.
 struct GroupChanges {
-    std::vector<Change> rows;  // the name is the function, the kind the file
+    std::vector<Change> rows;  // `function` has the group's name, `file` its kind
     std::deque<std::string> names;
     std::deque<std::vector<std::uint64_t>> counts;
 };
-// Throws Error if one of the sides has none of the kind.
+// Throws Error if a profile has no groups of the kind.
 GroupChanges group_changes(const std::string& kind, const Profile& before, const Profile& after);
 
-// What two profiles have beyond functions, compared: calling contexts by the names on their ways,
-// and lists of values by the functions that they are of.
-
-// How often a value was seen by the instructions of a function, at least.
+// How often, at least, the instructions of a function had a value.
 struct ValueChange {
     std::string_view file, function, list;
     std::uint64_t value, before, after;
@@ -113,29 +108,30 @@ struct ValueChange {
     std::uint64_t size() const { return before > after ? before - after : after - before; }
 };
 
-// Receives the events of both profiles while they are read, the old one first.
+// Compares calling contexts by the names of their functions, and lists of values by function.
+// Receives the events of both profiles while they are read, the old profile first.
 class Breakdown final : public events::Handler {
   public:
     Breakdown(std::vector<Replacement> file_names, std::vector<Replacement> function_names);
 
-    // Before the files of a profile, which are added up.
+    // Call it before reading the files of a profile. These are added up.
     void begin(Side side) { side_ = side; }
-    // When both are read: compares values where functions are shown, and contexts by names:
-    // `names`: by all that the same name has become, not by equal ones only.
+    // Call it after reading both profiles. Assigns values to functions as `functions` matches them.
+    // `names` also matches contexts by changed names.
     void match(FunctionMatching& functions, bool names);
 
     bool has_stacks() const { return stacks_ && stacks_->frames().size() > 1; }
-    // What each context itself counts. A change has no names: it is at the place that its frame has
-    // in stacks().
+    // Changes of the exclusive counts of contexts, without names: change i belongs to frame i of
+    // stacks().
     std::vector<Change> stack_changes() const;
     const StackTree& stacks() const { return *stacks_; }
 
-    // Values whose counts differ by more than the lists may be wrong, and by at least so many per
-    // cent of what all lists of that name had counted before. The largest changes first.
+    // Values whose counts differ by more than the error of their lists, and by at least `percent`
+    // of the old total of all lists with that name. The largest changes first.
     std::vector<ValueChange> value_changes(double percent) const;
 
   private:
-    // File, function, name of the list.
+    // file, function, name of the list
     using ListKey = std::tuple<std::string, std::string, std::string>;
 
     void match_stacks();
@@ -148,9 +144,9 @@ class Breakdown final : public events::Handler {
     std::vector<Replacement> file_names_, function_names_;
     Side side_ = Side::kOld;
     std::size_t columns_ = 0;
-    std::string file_, function_;  // of the values that follow
+    std::string file_, function_;  // function of the values that follow
     std::unique_ptr<StackTree> stacks_;
-    std::array<std::vector<bool>, 2> has_frame_;  // by side: which frames its contexts have
+    std::array<std::vector<bool>, 2> has_frame_;  // by side: the frames of its contexts
     std::vector<std::uint32_t> frames_;  // by the number of a context in the file being read
     std::map<ListKey, std::array<events::Hotlist, 2>> lists_;
     std::map<std::string, std::uint64_t, std::less<>> old_totals_;  // by name of the list

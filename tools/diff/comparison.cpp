@@ -75,7 +75,7 @@ Comparison::Comparison(const Options& options, std::vector<std::string> old_path
     check(options);
 }
 
-// Files that cannot be read twice must have the same events.
+// Chooses the events to compare. Files that can be read only once must have the same events.
 void Comparison::choose_events(const Options& options) {
     std::vector<std::pair<std::string, std::string>> named;  // option, event
     for (const std::string& event : options.show) named.emplace_back("--show", event);
@@ -119,7 +119,7 @@ void Comparison::choose_columns(const Options& options) {
                                     shown_name(column, header())));
     sort_ = sort_columns(options.sort, options.threshold, header());
     if (options.by.empty()) return;
-    // What no group has any of would only take room.
+    // Leaves out events that no group counts.
     std::vector<std::size_t> counted;
     for (std::size_t event = 0; event < header().events.size(); ++event)
         if (std::any_of(groups_.rows.begin(), groups_.rows.end(), [&](const Change& change) {
@@ -153,7 +153,7 @@ std::vector<const Change*> Comparison::important_stacks(const std::vector<Change
 // --- Limits
 
 void Comparison::check(const Options& options) {
-    // What was cut short counts less than it would have.
+    // A run that was cut short counts less than a whole run.
     for (const Profile* profile : {&before_, &after_})
         if (!options.limits.empty() && !profile->incomplete().empty())
             throw Error(fmt::format("{}: limits are for the counts of whole runs",
@@ -216,7 +216,7 @@ std::vector<Subject> Comparison::files(const std::string& pattern) {
     return found;
 }
 
-// By the names of their files: two versions are seldom built in one folder.
+// Matches binaries by file name, because two versions are seldom built in the same folder.
 std::vector<Subject> Comparison::binaries(const std::string& pattern) {
     using Sums = std::map<std::string, std::vector<std::uint64_t>>;
     Sums before, after;
@@ -285,7 +285,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folder that a program is in is another one for each version.
+// Returns the command without the program's folder, which differs between versions.
 std::string command_of(const Options& options, const std::string& path) {
     const std::string command = events::read_header(path).command;
     const std::size_t end = std::min(command.find(' '), command.size());
@@ -300,7 +300,7 @@ bool is_folder(const std::string& path) {
     return fs::is_directory(path, error);
 }
 
-// The events files in a folder, by command, each command's in the order of their names.
+// The events files in a folder, by command. The files of a command are sorted by name.
 using Folder = std::map<std::string, std::vector<std::string>>;
 Folder read_folder(const Options& options, const std::string& path) {
     std::error_code error;
@@ -317,7 +317,7 @@ Folder read_folder(const Options& options, const std::string& path) {
     return folder;
 }
 
-// A limit of what is in no program says nothing: most probably it is misspelt.
+// Throws Error for a limit that applies to no program: it is probably misspelt.
 void check_limits(const Options& options, const Programs& programs) {
     for (std::size_t i = 0; i < options.limits.size(); ++i) {
         const Limit& limit = options.limits[i];
@@ -341,7 +341,7 @@ Programs compare_programs(const Options& options) {
     const bool is_old_folder = is_folder(options.old_path),
                is_new_folder = is_folder(options.new_path);
     if (is_old_folder != is_new_folder)
-        throw Error(fmt::format("{} is a folder and {} is none: give two files, or two folders",
+        throw Error(fmt::format("{} is a folder and {} is not: give two files, or two folders",
                                 is_old_folder ? options.old_path : options.new_path,
                                 is_old_folder ? options.new_path : options.old_path));
     programs.are_many = is_old_folder;

@@ -1,4 +1,4 @@
-// Two profiles, or those of two folders, read and compared.
+// Reads and compares two profiles, or the profiles of two folders.
 #pragma once
 
 #include "tools/diff/changes.h"
@@ -15,8 +15,9 @@ namespace assay::diff {
 
 class Comparison {
   public:
-    // The files of each side are added up. Throws Error if one cannot be read, or if their events
-    // differ; where the options name events, those that all files have are compared.
+    // Adds up the files of each side. Throws Error if a file cannot be read, or if the files have
+    // different events. If the options name events, the comparison uses only the events that all
+    // files have.
     Comparison(const Options& options, std::vector<std::string> old_paths,
                std::vector<std::string> new_paths);
 
@@ -30,26 +31,26 @@ class Comparison {
     Change totals() const { return {"", "", before_.totals(), after_.totals()}; }
 
     const std::vector<Change>& functions() const { return changes_.rows; }
-    // What a file of the new profile is called in the old one; "" if it has none.
+    // The old name of a file of the new profile; "" if the old profile does not have it.
     std::string_view old_file(std::string_view file);
-    // Groups of the kind that --by names.
+    // Groups of the kind given with --by.
     const std::vector<Change>& groups() const { return groups_.rows; }
     const Breakdown& breakdown() const { return breakdown_; }
 
-    // Columns and order that the options ask for.
+    // Columns and order, as the options choose them.
     const std::vector<std::size_t>& shown() const { return shown_; }
     const std::vector<SortColumn>& sort() const { return sort_; }
-    // Those that changed by as much as the threshold, the largest changes first.
+    // Changes that reach the threshold, the largest first.
     std::vector<const Change*> important_functions() const;
     std::vector<const Change*> important_groups() const;
     std::vector<const Change*> important_stacks(const std::vector<Change>& stacks) const;
 
-    // Of each limit, in their order.
+    // Verdicts on the limits, in their order.
     const std::vector<Verdict>& verdicts() const { return verdicts_; }
-    // Whether there was anything that the limit is of.
+    // True if the limit with this index applies to something in the profiles.
     bool has_subjects(std::size_t limit) const { return has_subjects_[limit]; }
     bool is_exceeded() const;
-    // In what way the two were made differently, and what makes them incomplete.
+    // Differences between the runs, and reasons why the profiles are incomplete.
     std::vector<std::string> warnings() const;
 
   private:
@@ -68,7 +69,7 @@ class Comparison {
     Breakdown breakdown_;
     Changes changes_;
     GroupChanges groups_;
-    std::map<std::string, GroupChanges> other_groups_;  // that limits are of, by kind
+    std::map<std::string, GroupChanges> other_groups_;  // groups that limits apply to, by kind
     std::vector<std::size_t> shown_;
     std::vector<SortColumn> sort_;
     std::vector<Verdict> verdicts_;
@@ -79,21 +80,21 @@ class Comparison {
 // "a.c:f (was b.c:g)".
 std::string place_text(const Change& change);
 
-// Many programs at once: the profiles of two folders, matched by what was run.
+// Comparisons of many programs: the profiles of two folders, matched by command.
 
 struct Programs {
     struct Program {
         std::string command;
         std::unique_ptr<Comparison> comparison;
     };
-    bool are_many = false;  // of folders, even if there is one
+    bool are_many = false;  // true for folders, even with one program
     std::vector<Program> all;
     std::vector<std::string> only_old, only_new;  // commands
     bool are_exceeded() const;
 };
 
-// Of two files, or of two folders: several profiles of one command are added up. Throws Error if
-// one is a folder and the other is not, or if no command is in both.
+// Compares two files or two folders. Several profiles of one command in a folder are added up.
+// Throws Error if only one path is a folder, or if no command is in both folders.
 Programs compare_programs(const Options& options);
 
 }  // namespace assay::diff

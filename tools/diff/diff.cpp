@@ -59,12 +59,10 @@ bool diff(const Options& options, Output& output) {
     return !programs.are_exceeded();
 }
 
-// The command line of assay diff.
-
 namespace {
 
 struct Arguments {
-    Options plain;  // those that need no understanding
+    Options plain;  // options that need no parsing
     std::vector<std::string> files, sort, file_names, function_names, commands, limits, old_moved;
     std::string threshold, format, match = "alike", color = "auto", pager = "auto";
     bool json = false;
@@ -73,7 +71,7 @@ struct Arguments {
 constexpr const char* kPurpose =
     "Prints what changed from one events file to another, by function: counts of NEW\n"
     "less those of OLD. Lines are not compared, because any change of a source moves\n"
-    "them. Of two folders, the profiles of each command in both are compared.\n\n"
+    "them. For two folders, compares the profiles of each command that is in both.\n\n"
     "  assay diff [options] OLD NEW\n";
 
 constexpr const char* kExamples =
@@ -94,32 +92,35 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_arguments("FILE", arguments.files);
     line.add_list(
         "--fail-on", arguments.limits, "EVENT[@[KIND=]GLOB]:LIMIT",
-        "exit with status 1 if NEW counts more than that, and say so on stderr\n"
-        "LIMIT is +NUMBER, or +NUMBER% of what OLD counts; less than zero, it asks for "
-        "less. EVENT can be a derived figure. Without GLOB, it is of the program; with it, "
-        "of each function whose name matches, or of each KIND: function, file, binary (of "
-        "profiles with --dump-instr=yes), object, type, member or thread. May be repeated.");
+        "exit with status 1 and a message if NEW exceeds a limit; may be repeated\n"
+        "LIMIT is +NUMBER, or +NUMBER% of the count of OLD. A negative limit requires a "
+        "decrease. EVENT can be a derived figure. Without GLOB, the limit applies to the "
+        "program. With GLOB, it applies to each function whose name matches, or to each KIND: "
+        "function, file, binary (of profiles with --dump-instr=yes), object, type, member or "
+        "thread.");
     line.add_choice(
         "--format", arguments.format, "text|json|markdown|html",
-        "how to print: for a terminal, as JSON by diff-schema.json of the documentation, for "
-        "a comment on a pull request, or as a page with both sides' sources; default: text");
+        "write text for a terminal, JSON by diff-schema.json of the documentation, Markdown "
+        "for a comment on a pull request, or a page of HTML with the sources of both sides; "
+        "default: text");
     line.add_text("-o,--out", arguments.plain.out, "FILE",
-                  "write what --format says to a file; without --format, the differences, those of "
-                  "calling contexts too, as an events file");
-    line.add_text(
-        "--by", arguments.plain.by, "KIND",
-        "compare whose the counts are, instead of functions: object, type, member or thread");
+                  "write to a file instead of standard output\n"
+                  "Without --format, the file is an events file with the differences, including "
+                  "those of calling contexts.");
+    line.add_text("--by", arguments.plain.by, "KIND",
+                  "compare counts by object, type, member or thread instead of by function");
     line.add_list("--mod-filename", arguments.file_names, "s/A/B/",
                   "change the names of files by a Perl search-and-replace expression first; may be "
                   "repeated");
     line.add_list("--mod-funcname", arguments.function_names, "s/A/B/",
-                  "the same for the names of functions");
+                  "change the names of functions in the same way");
     line.add_list("--mod-command", arguments.commands, "s/A/B/",
-                  "the same for the commands by which the profiles of two folders are matched");
+                  "change commands in the same way before the profiles of two folders are matched");
     line.add_choice(
         "--match", arguments.match, "alike|exact",
-        "which functions are the same: all that compilers and moves make of one, or those "
-        "of one file and name, as for cg_diff; default: alike");
+        "choose how to match functions; default: alike\n"
+        "alike also matches functions that compilers renamed or that moved to another file. "
+        "exact requires the same file and name, as cg_diff does.");
     line.add_list("--show", arguments.plain.show, "A,B,...",
                   "show only these events, in this order");
     line.add_list("--sort", arguments.sort, "A,B,...",
@@ -130,9 +131,11 @@ void add_options(CommandLine& line, Arguments& arguments) {
         "20; default: 0.1");
     line.add_flag("--json", arguments.json, "the same as --format=json");
     add_source_search(line, arguments.plain.new_sources);
-    line.add_list("--old-map", arguments.old_moved, "OLD=NEW", "the same for those of OLD");
+    line.add_list("--old-map", arguments.old_moved, "OLD=NEW",
+                  "look in NEW for sources of the OLD profile that were compiled in folder OLD");
     add_color(line, arguments.color,
-              "red for more, green for less; default: on a terminal, unless NO_COLOR is set");
+              "show increases in red and decreases in green; default: on a terminal, unless "
+              "NO_COLOR is set");
     add_pager(line, arguments.pager);
 }
 
@@ -190,7 +193,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
 namespace assay {
 
 int diff_main(int argc, char** argv) {
-    // As those of diff(1) and cmp(1).
+    // The exit statuses of diff(1) and cmp(1).
     constexpr int kExceeded = 1, kTrouble = 2;
     try {
         const std::optional<diff::Options> options = diff::parse_options(argc, argv);

@@ -1,4 +1,4 @@
-// assay diff: what changed from one profile to another, by function, and whether that is too much.
+// assay diff: compares two profiles by function, and checks limits.
 #pragma once
 
 #include "tools/command_line/command_line.h"
@@ -15,8 +15,8 @@
 
 namespace assay {
 
-// The subcommand. argv[0] is its name. Returns the exit status: 1 if a limit is exceeded. Throws
-// Error, whose exit status is 2.
+// The subcommand. argv[0] is its name. Returns the exit status, which is 1 if a limit is exceeded.
+// Throws Error with exit status 2.
 int diff_main(int argc, char** argv);
 
 namespace diff {
@@ -24,26 +24,26 @@ namespace diff {
 enum class Format : std::uint8_t { kText, kJson, kMarkdown, kHtml, kEventsFile };
 
 struct Options {
-    std::string old_path, new_path;  // files, or folders of them
+    std::string old_path, new_path;  // events files, or folders of events files
     std::string out;                 // empty: standard output
     Format format = Format::kText;
     std::vector<Replacement> file_names, function_names, commands;
     std::vector<std::string> show;  // empty: all events
     std::vector<SortEvent> sort;    // empty: all, in the order of the file
     double threshold = 0.1;
-    bool match = true;  // functions whose names have changed, too
-    std::string by;     // a kind of groups; empty: by function
+    bool match = true;  // match functions whose names have changed
+    std::string by;     // the kind of groups to compare; empty: functions
     std::vector<Limit> limits;
-    SourceOptions old_sources, new_sources;  // of a page
+    SourceOptions old_sources, new_sources;  // where to look for sources of a page
     bool color = false;
     bool pager = false;
 };
 
 std::vector<Option> options();
-// No value if --help was asked for and has been printed. Throws Error.
+// No value if --help was given and the help has been printed. Throws Error.
 std::optional<Options> parse_options(int argc, const char* const* argv);
 
-// Whether no limit is exceeded; those that are, stderr names.
+// Returns false if a limit is exceeded, and names such limits on stderr.
 bool diff(const Options& options, Output& output);
 
 }  // namespace diff

@@ -96,7 +96,7 @@ struct Version {
     std::string problem;
 };
 
-// Both sides of the source files of what changed.
+// Both versions of the source files with changed functions.
 class Sources {
   public:
     Sources(const Options& options, Comparison& comparison)
@@ -124,11 +124,11 @@ class Sources {
 
   private:
     struct File {
-        std::optional<std::uint32_t> old_file, new_file;  // in the profiles
+        std::optional<std::uint32_t> old_file, new_file;  // numbers in the profiles
         Version before, after;
     };
 
-    // What is sorted by, and what exceeds a limit.
+    // Shows the counts of the sort events and of exceeded limits.
     void choose_events() {
         constexpr std::size_t kMostEvents = 3;
         events_.push_back(comparison_.sort().front().event);
@@ -164,7 +164,7 @@ class Sources {
         }
     }
 
-    // Throws Error if the profile has been changed.
+    // Throws Error if the profile's file has changed since it was read.
     void read_counts(Profile& profile, std::optional<std::uint32_t> File::*number,
                      Version File::*version) {
         Details details{std::vector<bool>(profile.by_source().files().size()), false};

@@ -24,7 +24,7 @@ constexpr std::string_view kHow =
     throw Error(fmt::format("--fail-on='{}': {}: {}", text, reason, kHow));
 }
 
-// A number as it is written, so that no limit is another one by rounding.
+// Parses a decimal number exactly, so that rounding does not change the limit.
 void parse_number(std::string_view text, std::string_view number, Limit& limit) {
     constexpr unsigned kMostDigits = 15, kMostDecimals = 6;
     const bool is_negative = number.starts_with('-');
@@ -56,7 +56,7 @@ std::int64_t power_of_ten(unsigned exponent) {
     return power;
 }
 
-// The index of an event, or from how many there are on that of a derived figure.
+// The index of an event. Derived figures follow the events.
 std::size_t column_of(const Limit& limit, const events::Header& header) {
     std::vector<std::string> names = event_names(header);
     for (const events::Derived& derived : header.derived) names.push_back(derived.name);
@@ -71,7 +71,7 @@ std::size_t column_of(const Limit& limit, const events::Header& header) {
 std::string percentage_text(double before, double after) {
     if (before == after) return "";
     if (before == 0) return "new";
-    // Of limits, hundredths of a per cent matter.
+    // Limits are often fractions of a percent.
     return fmt::format("{:+.2f}%", 100 * (after - before) / before);
 }
 
@@ -89,7 +89,7 @@ Verdict verdict_of_count(const Limit& limit, const Subject& subject, std::size_t
             static_cast<double>(difference)};
 }
 
-// No value if the figure has none in the new profile.
+// No value if the figure has no value in the new profile.
 std::optional<Verdict> verdict_of_figure(const Limit& limit, const Subject& subject,
                                          const events::Derived& derived,
                                          const events::Header& header) {
@@ -114,7 +114,7 @@ std::optional<Verdict> verdict_of_figure(const Limit& limit, const Subject& subj
 }  // namespace
 
 bool Limit::is_exceeded(std::uint64_t before, std::uint64_t after) const {
-    __extension__ using Wide = __int128;  // 63 bits, 15 digits and 8 more take 122
+    __extension__ using Wide = __int128;  // a count, 15 digits and a factor take at most 122 bits
     const Wide difference = Wide{after} - Wide{before};
     const Wide scaled = difference * power_of_ten(decimals);
     return is_percentage ? scaled * 100 > Wide{most} * Wide{before} : scaled > Wide{most};
@@ -137,7 +137,8 @@ Limit parse_limit(std::string_view text) {
     if (limit.event.empty()) refuse(text, "there is no event");
     if (at == std::string_view::npos) return limit;
     what.remove_prefix(at + 1);
-    // A function's name can have a `=`, as operators of C++ have, but not behind a word alone.
+    // A `=` separates KIND only after a word of letters. Other names, such as those of operators in
+    // C++, may contain it.
     constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz";
     const std::size_t equal = what.find_first_not_of(kLetters);
     const bool has_kind = equal != std::string_view::npos && equal != 0 && what[equal] == '=' &&
@@ -161,7 +162,7 @@ bool glob_matches(const std::string& pattern, std::string_view name) {
 
 bool glob_matches_path(const std::string& pattern, std::string_view path) {
     if (glob_matches(pattern, path)) return true;
-    constexpr const char* kSlashes = "/\\";  // those of Windows too
+    constexpr const char* kSlashes = "/\\";  // including those of Windows
     for (std::size_t slash = path.find_first_of(kSlashes); slash != std::string_view::npos;
          slash = path.find_first_of(kSlashes, slash + 1))
         if (glob_matches(pattern, path.substr(slash + 1))) return true;

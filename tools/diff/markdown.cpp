@@ -12,11 +12,11 @@
 namespace assay::diff {
 namespace {
 
-// GitHub takes 65,536 characters, GitLab a million.
+// GitHub allows 65,536 characters, GitLab a million.
 constexpr std::size_t kMostBytes = 60'000, kMostMarkdownRows = 40, kMostNameBytes = 200;
 
-// A code span of GitHub Flavored Markdown, in which names mean nothing; the bars would end cells of
-// a table.
+// A code span of GitHub Flavored Markdown, so that names are not taken for markup. Bars would end
+// the cell of a table.
 std::string code(std::string_view text) {
     std::string shown = printable(text);
     if (shown.size() > kMostNameBytes) {
@@ -44,7 +44,7 @@ std::string row(std::initializer_list<std::string> cells) {
     return line + "\n";
 }
 
-// Where a function is, in few words: with the name of its file only.
+// A function's place with only the last part of its file's path.
 std::string short_place(const Change& change) {
     Change named = change;
     named.file = named.file.substr(named.file.rfind('/') + 1);
@@ -61,7 +61,7 @@ std::string change_text(const Change& change, std::size_t event) {
                          relative_text(change.before[event], change.after[event]));
 }
 
-// --- What all see
+// --- Visible part
 
 std::string title(const Programs& programs) {
     std::size_t exceeded = 0, limits = 0;
@@ -125,7 +125,7 @@ std::string total_table(const Programs& programs) {
     return out;
 }
 
-// The functions that most of an exceeded limit comes from.
+// The functions that contribute most to an exceeded limit.
 std::string cause(const Programs& programs, const Programs::Program& program,
                   const Verdict& verdict) {
     constexpr std::size_t kMost = 3;
@@ -158,7 +158,7 @@ std::string causes(const Programs& programs) {
     std::string out;
     std::vector<std::string> texts;
     for (const Programs::Program& program : programs.all) {
-        std::set<std::string> events;  // a sentence each will do
+        std::set<std::string> events;  // one sentence per event is enough
         for (const Verdict& verdict : program.comparison->verdicts()) {
             if (!verdict.is_exceeded || events.contains(verdict.event)) continue;
             std::string text = cause(programs, program, verdict);
@@ -172,9 +172,9 @@ std::string causes(const Programs& programs) {
     return out.empty() ? "" : out + "\n";
 }
 
-// --- What is folded
+// --- Folded details
 
-// Markdown means nothing in a summary, which is HTML.
+// A summary is HTML, which Markdown does not affect.
 std::string folded(std::string_view summary, const std::string& text) {
     return fmt::format("<details><summary>{}</summary>\n\n{}\n</details>\n\n",
                        html_text(printable(summary)), text);

@@ -12,7 +12,7 @@
 namespace assay::diff {
 namespace {
 
-// Two's complement, as a file of differences has them.
+// Differences as two's complement, as files of differences have them.
 std::vector<std::uint64_t> differences(const Change& change) {
     std::vector<std::uint64_t> row(change.before.size());
     for (std::size_t i = 0; i < row.size(); ++i)
@@ -20,8 +20,8 @@ std::vector<std::uint64_t> differences(const Change& change) {
     return row;
 }
 
-// Contexts that changed, or lead to some that did, by their functions, as these were compared.
-// Where the calls are, which is not the same in both profiles, is the address 0 of the only object.
+// Writes contexts that changed or lead to changed contexts. Calls have the address 0 of the only
+// object, because their addresses differ between the profiles.
 void write_stacks(const Breakdown& breakdown, events::Writer& writer) {
     if (!breakdown.has_stacks()) return;
     const StackTree& stacks = breakdown.stacks();
@@ -194,7 +194,7 @@ std::string stack_text(const StackTree& stacks, std::uint32_t frame) {
     return text;
 }
 
-// Nothing if there are none, unless a title says so.
+// Writes nothing if there are no changes and no title.
 template <typename Text>
 void write_changes(const Options& options, const Comparison& comparison,
                    const std::vector<const Change*>& chosen, std::string_view heading,

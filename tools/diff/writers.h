@@ -1,4 +1,4 @@
-// What has been compared, in the formats of assay diff.
+// Writes comparisons in the formats of assay diff.
 #pragma once
 
 #include "tools/diff/comparison.h"
@@ -10,26 +10,27 @@
 
 namespace assay::diff {
 
-// For people, at a terminal.
+// Text for terminals.
 void write_text(const Options& options, const Comparison& comparison, Output& output);
 void write_text(const Options& options, const Programs& programs, Output& output);
 
-// By diff-schema.json of the documentation.
+// JSON as described by diff-schema.json of the documentation.
 void write_json(const Options& options, const Comparison& comparison, Sink& sink);
 void write_json(const Options& options, const Programs& programs, Sink& sink);
 
-// GitHub's and GitLab's: a table, and folded ones. At most so long that either takes it.
+// Markdown of GitHub and GitLab: a table, and folded details. Its length stays below the limits of
+// both.
 void write_markdown(const Options& options, const Programs& programs, Sink& sink);
 
-// A page that needs nothing else, with the sources of both sides.
+// A self-contained page of HTML with the sources of both sides.
 void write_html(const Options& options, Programs& programs, Sink& sink);
 
-// As cg_diff writes them: one line of each function, of line 0.
+// An events file as cg_diff writes it: one line per function, with line number 0.
 void write_events_file(const Options& options, const Comparison& comparison);
 
-// How the page of assay diff looks; made from page.css and the style of reports by embed.py.
+// The style of the page. embed.py makes it from page.css and the style of reports.
 
-// In pieces that follow one another.
+// Consecutive pieces of one text.
 extern const std::span<const std::string_view> kStyle;
 
 }  // namespace assay::diff

@@ -7,7 +7,7 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 
-#include <fmt/format.h>  // format_to: clang finds none in the library
+#include <fmt/format.h>  // format_to: clang does not find it in the library
 #include <charconv>
 #include <cstdint>
 #include <iterator>
@@ -22,15 +22,17 @@ namespace assay {
 
 namespace {
 
-// More than any program has, so that no file takes all memory.
+// Limits memory. No program has so many blocks.
 constexpr std::size_t kMostBlocks = std::size_t{1} << 24;
 constexpr const char* kTooManyBlocks = "more than 16777216 blocks";
 
-// A block by its address and function: what is at an address depends on the program's build.
+// A block is identified by address and function, because addresses of functions differ between
+// builds.
 using Block = std::pair<std::uint64_t, std::string>;
-using Numbers = std::unordered_map<std::uint32_t, std::uint32_t>;  // of a file, to the result's
+using Numbers =
+    std::unordered_map<std::uint32_t, std::uint32_t>;  // numbers of a file -> numbers of the result
 
-// Removes a number and the colon behind it from the front of `text`.
+// Removes a number and the following colon from the front of `text`.
 template <typename Number>
 std::optional<Number> take_number(std::string_view& text, int base) {
     Number number{};
@@ -43,7 +45,7 @@ std::optional<Number> take_number(std::string_view& text, int base) {
 
 class Blocks {
   public:
-    // The numbers of a file of addresses.
+    // Returns the new numbers of the blocks in a file of addresses.
     Numbers read(const std::string& path) {
         Numbers numbers;
         std::uint64_t line = 0;
@@ -91,12 +93,12 @@ class Blocks {
     std::map<Block, std::uint32_t> numbers_;
 };
 
-// Writes vectors, of which there is one in memory at a time.
+// Writes vectors, with one vector in memory at a time.
 class MergedVectors {
   public:
     explicit MergedVectors(const std::string& path) : file_(path) {}
 
-    // `numbers` is null if those of the file stay.
+    // `numbers` is null if the file's numbers stay the same.
     void add(const std::string& path, const Numbers* numbers, const std::string& addresses) {
         const std::size_t first = intervals_;
         events::BlockVectorParser parser(path, {.pair =

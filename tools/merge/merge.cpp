@@ -62,7 +62,7 @@ class MergedFile {
     // File, function and line.
     using Line = std::tuple<std::string_view, std::string_view, std::uint32_t>;
     struct Part {
-        std::uint32_t group;  // its number in the file
+        std::uint32_t group;  // number of the group in the file
         std::vector<std::uint64_t> counts;
     };
 
@@ -102,7 +102,8 @@ class MergedFile {
         return std::nullopt;
     }
 
-    // The first context of which those are the functions, as Groups::Group::callers.
+    // Contexts by the names of their functions, in the form of Groups::Group::callers. Only the
+    // first context of each such text.
     std::map<std::string, std::uint32_t> contexts_by_calls() const {
         std::map<std::string, std::uint32_t> found;
         const std::span<const Profile::Context> contexts = profile_.contexts();
@@ -122,8 +123,8 @@ class MergedFile {
         for (const Part& part : found->second) writer_.counts_of(part.group, part.counts);
     }
 
-    // An instruction and its values stand behind the line that they belong to. Of a file made by
-    // hand, that may have no counts.
+    // Writes a line before its instructions and values. The line may have no counts if the file was
+    // not written by a profiler.
     void write_place(std::uint32_t place) {
         const Profile::Place& at = profile_.places()[place];
         writer_.location(profile_.text(at.file), profile_.text(at.function));
@@ -186,14 +187,13 @@ struct Arguments {
 };
 
 constexpr const char* kPurpose =
-    "Adds up events files, assay's, Cachegrind's or Callgrind's: by line, by\n"
-    "instruction, by calling context, and lists of values. The result is an events\n"
-    "file. A file named twice counts twice. The index of a run stands for its files.\n\n"
+    "Adds up events files of assay, Cachegrind or Callgrind: by line, by instruction,\n"
+    "by calling context, and lists of values. The result is an events file. A file\n"
+    "that is named twice counts twice. The index of a run stands for its files.\n\n"
     "  assay merge -o OUT FILE...\n\n"
-    "Files of block vectors, bbv's or exp-bbv's, become one: the intervals of each\n"
-    "behind those of the file before it. Blocks are the same that have the same\n"
-    "address and function, which their --pc-file has; or, with --one-run, the same\n"
-    "number.\n";
+    "Files of block vectors of bbv or exp-bbv are joined: the intervals of each file\n"
+    "follow those of the file before it. Blocks are the same if they have the same\n"
+    "address and function in their --pc-file or, with --one-run, the same number.\n";
 
 constexpr const char* kExamples =
     "Examples:\n\n"
@@ -209,22 +209,23 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay merge", kPurpose, kExamples);
     line.add_arguments("FILE", arguments.files);
     line.add_text("-o,--out", arguments.out, "FILE",
-                  "where to write; .gz and .zst compress; default: standard output");
+                  "write to FILE; .gz and .zst compress; default: standard output");
     line.add_text("--by", arguments.by, "KIND",
-                  "keep what is whose: program, process or rank\n"
-                  "For annotate --by=KIND of the result, and for report. The ranks are those of "
-                  "processes under mpirun.");
+                  "keep counts apart by program, process or rank\n"
+                  "annotate --by=KIND and report show them. Ranks are those of processes under "
+                  "mpirun.");
     line.add_list(
         "--pc-file", arguments.addresses, "FILE",
-        "addresses of blocks, from --pc-out-file of the run: once for each file of vectors, in "
-        "their order\nBlocks that have the same address and function are the same.");
+        "read addresses of blocks, written by --pc-out-file of the run\n"
+        "Give it once for each file of vectors, in their order. Blocks with the same address and "
+        "function are the same.");
     line.add_text("--pc-out-file", arguments.addresses_out, "FILE",
                   "write the addresses of all blocks, by their new numbers");
     line.add_flag("--one-run", arguments.one_run,
-                  "the files are of the threads of one run, which has one number for each block");
+                  "take the files for threads of one run, which have the same numbers of blocks");
 }
 
-// Of a pipe, only the options tell.
+// Options decide for pipes, whose beginning cannot be read twice.
 bool have_block_vectors(const Arguments& arguments) {
     const std::string& first = arguments.files.front();
     if (events::can_be_read_again(first)) return begins_as_block_vectors(first);
