@@ -45,7 +45,8 @@ class Builder {
         return std::span(inclusive_).subspan(context * columns_, columns_);
     }
 
-    // Contexts come after their parents, so from the last on each is complete when it is added.
+    // Starts with the last context. Parents precede their contexts, so each context is complete
+    // when it is added to its parent.
     void add_up() {
         for (auto i = static_cast<std::uint32_t>(profile_.contexts().size()); i-- > 1;) {
             const Profile::Context& context = profile_.contexts()[i];
@@ -56,7 +57,7 @@ class Builder {
         }
     }
 
-    // Lists of children, linked through next_.
+    // Links the children of each context through next_.
     void order_children() {
         first_child_.assign(profile_.contexts().size(), 0);
         next_.assign(profile_.contexts().size(), 0);
@@ -67,7 +68,7 @@ class Builder {
         }
     }
 
-    // Depth first, without recursion: contexts nest as deeply as the program's calls.
+    // Walks depth first, without recursion, because contexts nest as deeply as the program's calls.
     void walk() {
         std::uint32_t context = first_child_[0];
         while (context != 0) {
@@ -119,7 +120,7 @@ class Builder {
         if (any_count(counts_)) add_inlined(profile_.sites_to(line.site), function);
     }
 
-    // Counts that are not counted by context, in the calls through which a line was inlined.
+    // Adds the remaining counts of an inlined line to the calls through which it was inlined.
     void add_inlined(const std::vector<std::uint32_t>& path, const FunctionKey& function) {
         for (std::size_t i = 0; i < path.size(); ++i) {
             const Profile::Site& site = profile_.sites()[path[i]];
@@ -156,8 +157,9 @@ class Builder {
         }
     }
 
-    // Events whose contexts break down the counts of the same function's lines. Calls, for
-    // instance, can be counted where they stand, and for the context that they enter.
+    // Returns the events whose contexts break down the counts of the function's lines. Not all
+    // events do: calls, for example, may be counted at the line of the call, and for the context
+    // that they enter.
     std::vector<bool> broken_down() {
         std::vector<bool> result = by_context_;
         for (const auto& [function, own] : own_) {
@@ -168,7 +170,7 @@ class Builder {
         return result;
     }
 
-    // What the lines of a function count and its contexts do not.
+    // Adds the counts of lines that exceed the counts of the function's contexts.
     void add_outside_of_contexts(const FunctionKey& function, const std::vector<bool>& events,
                                  FunctionCounts& counts) {
         const auto own = own_.find(function);
@@ -182,7 +184,8 @@ class Builder {
         return known_by(site.file, site.function);
     }
 
-    // What contexts know by its name only is one function, whatever files it has lines in.
+    // Contexts identify functions by name only. Lines of such a function in other files therefore
+    // belong to the same function.
     FunctionKey known_by(Strings::Id file, Strings::Id name) const {
         return in_contexts_[name] ? key(name) : FunctionKey{file, name};
     }
@@ -199,14 +202,14 @@ class Builder {
     std::optional<std::size_t> calls_event_;
     std::vector<std::uint64_t> inclusive_;  // by context and event
     std::vector<std::uint32_t> first_child_, next_;
-    std::vector<std::uint32_t> active_;  // by function name: how often on the stack
+    std::vector<std::uint32_t> active_;  // by function name: number of active calls
     std::vector<bool> in_contexts_;      // by function name
-    std::map<FunctionKey, std::vector<std::uint64_t>> own_;  // in contexts
+    std::map<FunctionKey, std::vector<std::uint64_t>> own_;  // own counts in contexts, by function
     std::map<FunctionKey, std::uint64_t> calls_from_outside_;
     CallGraph graph_;
 };
 
-// From calls that are known without contexts.
+// Builds the graph from calls without contexts.
 class GraphOfCalls {
   public:
     explicit GraphOfCalls(const Profile& profile)
@@ -216,7 +219,8 @@ class GraphOfCalls {
         for (const Profile::Function& function : profile_.functions()) add_function(function);
         for (const auto& [call, costs] : profile_.calls()) add_call(call, costs);
         find_cycles();
-        std::map<FunctionKey, std::vector<std::uint64_t>> from_outside;  // of their cycles
+        std::map<FunctionKey, std::vector<std::uint64_t>>
+            from_outside;  // counts of calls into a cycle from outside
         for (auto& [function, counts] : graph_.functions) counts.inclusive = counts.exclusive;
         for (const auto& [site, calls] : graph_.calls) {
             if (cycles_.at(site.caller) == cycles_.at(site.callee)) continue;
@@ -252,7 +256,7 @@ class GraphOfCalls {
         add_counts(calls.inclusive, costs.inclusive);
     }
 
-    // Functions that call one another get one number: Tarjan's algorithm, without recursion.
+    // Gives the functions of a cycle the same number: Tarjan's algorithm, without recursion.
     void find_cycles() {
         std::map<FunctionKey, std::vector<FunctionKey>> callees;
         for (const auto& [site, calls] : graph_.calls) callees[site.caller].push_back(site.callee);
@@ -306,7 +310,7 @@ class GraphOfCalls {
     const Profile& profile_;
     std::size_t columns_;
     std::map<FunctionKey, std::size_t> cycles_;
-    std::vector<std::size_t> sizes_;  // of cycles: how many functions
+    std::vector<std::size_t> sizes_;  // number of functions by cycle
     CallGraph graph_;
 };
 

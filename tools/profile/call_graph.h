@@ -1,7 +1,7 @@
-// Calls and functions with what they cost, from the calling contexts of a profile; of events that
-// are not counted by context, from the calls that were inlined. Without contexts, from the calls of
-// Callgrind's files: functions that call one another in a circle then have at least the inclusive
-// counts that are given, because nothing tells which calls are within which.
+// Builds calls and functions with inclusive counts. Events that are counted by context use the
+// calling contexts of the profile. Other events use the calls that were inlined. Profiles without
+// contexts use the calls of Callgrind's files. Such calls do not tell which of them are nested, so
+// functions of a recursive cycle may then have too low inclusive counts.
 #pragma once
 
 #include "tools/profile/profile.h"
@@ -16,9 +16,9 @@
 
 namespace assay {
 
-// A function by file and name, as in Profile::Function. Contexts have only names; the file is
-// that of Profile::function_named(), or kNoFile. Of others, that of a site is the one of
-// the call.
+// A function by file and name, as in Profile::Function. For a function of a context, which has only
+// a name, the file is that of Profile::function_named(), or kNoFile. For the function of another
+// inlining site, it is the file of the call.
 struct FunctionKey {
     Strings::Id file, name;
     bool operator==(const FunctionKey&) const = default;
@@ -27,18 +27,19 @@ struct FunctionKey {
     }
 };
 
-// Not the numbers of any texts of a profile.
+// Numbers that no text of a profile has.
 inline constexpr Strings::Id kNoFile = std::numeric_limits<Strings::Id>::max();
 inline constexpr Strings::Id kOutsideName = kNoFile - 1;
-// Stands for the caller of what was not called by any function that is known.
+// The caller of functions whose caller is not known.
 inline constexpr FunctionKey kOutsideCaller = {kNoFile, kOutsideName};
 
-// These, too: "???" and kOutside.
+// Returns the text of an id; "???" for kNoFile and kOutside for kOutsideName.
 std::string_view text_of(const Profile& profile, Strings::Id id);
 
 struct CallSite {
     FunctionKey caller;
-    bool inlined;  // or jumped to, or from outside: then there is neither object nor address
+    bool
+        inlined;  // also true for jumps and calls from outside, which have no object and no address
     std::uint32_t object;
     std::uint64_t address;
     std::uint32_t line;  // 0 if unknown
@@ -53,33 +54,33 @@ struct CallSite {
 };
 
 struct Calls {
-    // As an event with the unit "calls" counts them. 0 without one, and for calls that were inlined
-    // and are in no context.
+    // Number of calls, as the event with the unit "calls" counts them. 0 without such an event, and
+    // for inlined calls in no context.
     std::uint64_t number = 0;
-    // Of each event: the callee's own counts and those of all that it called. Counts of a callee
-    // that was already being executed are left out: they are in the outermost call's.
+    // By event: counts of the callee and of all functions that it called. Recursive calls of an
+    // active callee add nothing, because the outermost call has their counts.
     std::vector<std::uint64_t> inclusive;
 };
 
 struct FunctionCounts {
-    // As the lines of the function have them, whatever called it.
+    // Counts of the function's lines, for all callers.
     std::vector<std::uint64_t> exclusive;
-    // Those with all that the function called; once, however often it is on a path. What of its own
-    // counts is in no context is in here, too.
+    // Counts of the function and all functions that it called, counted once per path. Includes the
+    // function's counts outside all contexts.
     std::vector<std::uint64_t> inclusive;
 };
 
 struct CallGraph {
     std::map<CallSite, Calls> calls;
-    // Empty for a profile that has neither contexts nor known calls. With contexts, the inclusive
-    // counts of a function are the sum of its calls, those from kOutsideCaller included.
-    // kOutsideCaller itself is not in here.
+    // Empty for a profile without contexts and without known calls. With contexts, the inclusive
+    // counts of a function are the sum of its calls, including those from kOutsideCaller.
+    // kOutsideCaller itself is not a key.
     std::map<FunctionKey, FunctionCounts> functions;
 };
 
 CallGraph call_graph(const Profile& profile);
 
-// By caller and callee, wherever the calls stand.
+// Calls by caller and callee, added up over all call sites.
 std::map<std::pair<FunctionKey, FunctionKey>, Calls> calls_of_functions(const CallGraph& graph);
 
 }  // namespace assay

@@ -76,9 +76,9 @@ void CountTable::grow() {
 }
 
 std::size_t CountTable::slot_of(std::uint64_t key) const {
-    // Multiplicative hashing (Knuth, The Art of Computer Programming, section 6.4) of groups of 16
-    // neighbouring lines, which files count together: a group shares a cache line. Then linear
-    // probing.
+    // Multiplicative hashing (Knuth, The Art of Computer Programming, section 6.4), then linear
+    // probing. Files count neighbouring lines together, so the hash takes groups of 16 keys, which
+    // share a cache line.
     const std::size_t mask = slots_.size() - 1;
     const std::uint64_t product = (key >> 4) * 0x9E37'79B9'7F4A'7C15ULL;
     std::size_t slot = ((product >> 28) << 4 | (key & 15)) & mask;

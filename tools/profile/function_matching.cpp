@@ -13,14 +13,14 @@
 namespace assay {
 namespace {
 
-// Names that more files have than this say nothing about which file has become which.
+// A name in more files than this is no evidence that a file was renamed.
 constexpr std::size_t kMostFilesOfName = 16;
 
 std::uint64_t pair_of(std::uint32_t high, std::uint32_t low) {
     return std::uint64_t{high} << 32 | low;
 }
 
-// The end of a path from its last `parts` parts on; empty if the path has fewer parts.
+// The last `parts` parts of a path; empty if the path has fewer parts.
 std::string_view last_parts(std::string_view path, std::size_t parts) {
     std::size_t begin = path.size();
     for (; parts > 0; --parts) {
@@ -37,7 +37,7 @@ std::size_t count_parts(std::string_view path) {
                    path.begin(), path.end(), [](char c) { return c == '/' || c == '\\'; }));
 }
 
-// How many last parts two paths have in common.
+// Number of last parts that two paths share.
 std::size_t common_parts(std::string_view a, std::string_view b) {
     std::size_t count = 0;
     while (true) {
@@ -47,12 +47,12 @@ std::size_t common_parts(std::string_view a, std::string_view b) {
     }
 }
 
-// Pairs of indices of paths, each path in one pair at most: those with the most last parts in
-// common first, `least` at least. A path with several equally good partners stays alone.
+// Pairs the paths that share the most last parts first, and at least `least`. Each path is in at
+// most one pair. A path with several equally good partners gets none.
 using IndexPairs = std::vector<std::pair<std::size_t, std::size_t>>;
 IndexPairs pair_by_ends(const std::vector<std::string_view>& gone,
                         const std::vector<std::string_view>& come, std::size_t least) {
-    // Deeper ones are not told apart; no compiler's are.
+    // Ignores parts beyond this depth. No compiler writes such paths.
     constexpr std::size_t kMostParts = 64;
     std::size_t parts = 0;
     for (const auto* paths : {&gone, &come})
@@ -173,7 +173,7 @@ bool FunctionMatching::has_parameters(std::uint32_t function) const {
     return without_parameters(name).size() != name.size();
 }
 
-// --- Which are one
+// --- Matching
 
 void FunctionMatching::match() {
     rename_files();
@@ -280,7 +280,7 @@ std::vector<std::pair<Strings::Id, Strings::Id>> FunctionMatching::files_with_sa
 }
 
 void FunctionMatching::match_family(const Group& family) {
-    std::map<Strings::Id, Group> by_name;  // of a file that has been renamed, and its new name
+    std::map<Strings::Id, Group> by_name;  // functions of a renamed file and of its new file
     for (const std::uint32_t each : family) by_name[entries_[each].name].push_back(each);
     for (const auto& entry : by_name) join(entry.second);
     for (const Level level : {Level::kClones, Level::kNumbers})
@@ -300,14 +300,14 @@ void FunctionMatching::match_family(const Group& family) {
     join_one_sided(roots(family));
 }
 
-// Of functions that differ in their signatures.
+// Joins inlined copies with their function. `roots` differ only in signatures.
 void FunctionMatching::join_copies(const Group& roots) {
     const auto functions = static_cast<std::size_t>(std::count_if(
         roots.begin(), roots.end(), [&](std::uint32_t each) { return has_parameters(each); }));
     const bool are_same = std::none_of(roots.begin(), roots.end(), [&](std::uint32_t each) {
         return entries_[each].is_one_sided();
     });
-    // Which of several functions a copy is of, names do not tell.
+    // Names do not tell to which of several functions a copy belongs.
     if (functions != 0 && functions != roots.size() && (functions == 1 || !are_same))
         return join(roots);
     join_one_sided(roots);
@@ -353,7 +353,7 @@ void FunctionMatching::match_moved(const Group& gone, const Group& come) {
     }
 }
 
-// --- What they are called
+// --- Names to show
 
 void FunctionMatching::name_groups() {
     std::unordered_map<std::uint32_t, Group> groups;

@@ -1,4 +1,4 @@
-// Which functions of two profiles are the same one, whatever has become of their names and files.
+// Matches functions of two profiles even if their names or files have changed.
 #pragma once
 
 #include "tools/profile/count_store.h"
@@ -19,17 +19,17 @@ enum class Side : std::uint8_t { kOld, kNew };
 // The last part of a path.
 std::string_view base_name(std::string_view path);
 
-// Functions are compared by file and name. Of those that only one profile has, and of clones and
-// copies, which come and go with every change of a program or a compiler, these are one function:
-//   - clones of one function, and functions whose names differ in numbers and hashes
-//     (function_names.h), unless both profiles have exactly the same of them;
-//   - inlined copies, which have no parameters in their names, and the function that has them;
-//   - what one profile has no longer and the other has not had before, if only parameters differ,
-//     or else only arguments of templates;
-//   - the same in another file: one that has become another one, judging by its path's end and by
-//     what is in it; or one that is unknown; or if no other function of that name has moved, or
-//     none from or to a file whose path ends alike.
-// Several in one file that cannot be told apart are added up. Files that cannot are not one.
+// Functions with equal files and names match. Clones and inlined copies come and go with every
+// change of a program or a compiler, and names and files change. Therefore these also match:
+//   - clones of a function, and functions whose names differ only in numbers and hashes
+//     (function_names.h), unless both profiles have exactly the same ones;
+//   - inlined copies, whose names have no parameters, and the function with parameters;
+//   - a removed function and an added function if only their parameters differ, or else only
+//     their arguments of templates;
+//   - a function and one in another file, if the file was renamed (judged by the end of its path
+//     and its functions), or if a file is unknown, or if no other function of that name moved, or
+//     if no other pair of files has paths that end as much alike.
+// Functions of one file that cannot be told apart are added up. Ambiguous files are not matched.
 class FunctionMatching {
   public:
     struct Place {
@@ -37,38 +37,39 @@ class FunctionMatching {
         bool operator==(const Place&) const = default;
     };
 
-    // Of a function that is shown at `place`, what it was before, unless that is no other name: two
-    // versions are often built in folders of their own, which makes no other file.
+    // The former name of a function shown at `place`, for messages. "" if only the folder differs:
+    // two versions are often built in different folders.
     static std::string former_text(const Place& place, const Place& former);
 
-    // First all functions of both profiles. Returns a number for each, the same for the same file
-    // and name. Where files do not matter, they are "".
+    // Step 1: call add() for all functions of both profiles. Returns a number, which is the same
+    // for equal files and names. Use "" as the file if files do not matter.
     std::uint32_t add(Side side, std::string_view file, std::string_view function);
     void match();
 
-    // Then where a function is shown, which is where the new profile has it. Places are valid as
-    // long as this object.
+    // Step 2, after match(): the place where a function is shown, which is its place in the new
+    // profile. Places are valid as long as this object.
     Place shown(std::uint32_t function) const;
-    // What the old profile calls a function; nothing in it if that is no other name, or several.
+    // The place of a function in the old profile. Empty if it is the same, or if there are several.
     Place former(std::uint32_t function) const;
-    // What a file of the old profile is called in the new one.
+    // The new name of a file of the old profile.
     std::string_view file(std::string_view name);
 
   private:
     struct Entry {
         Strings::Id file, name;
-        bool is_old = false, is_new = false;    // which profiles have it
-        bool has_old = false, has_new = false;  // of a root: which have one of its group
-        std::uint32_t joined;                   // towards the root; a root: itself
+        bool is_old = false, is_new = false;  // profiles that have the function
+        bool has_old = false,
+             has_new = false;  // of a root: profiles that have a function of its group
+        std::uint32_t joined;  // next function towards the root; a root has itself
         bool is_one_sided() const { return has_old != has_new; }
     };
     using Group = std::vector<std::uint32_t>;  // numbers of functions
-    // What a name is without what the levels take away, as a number in keys_.
+    // Parts of names to ignore. key() returns the rest of a name as a number in keys_.
     enum class Level : std::uint8_t { kClones, kNumbers, kSignature, kArguments };
 
     std::uint32_t root(std::uint32_t function) const;
     void join(const Group& functions);
-    // Those of the roots that only one profile has, joined if both have some.
+    // Joins the roots that only one profile has, if both profiles have such roots.
     void join_one_sided(const Group& roots);
     Group roots(const Group& functions) const;
     Strings::Id key(Level level, std::uint32_t function);
@@ -76,7 +77,7 @@ class FunctionMatching {
     bool has_parameters(std::uint32_t function) const;
 
     void rename_files();
-    // Pairs of an old file and its new one. `names_in` has the files that only one profile has.
+    // Pairs of old and new files. `names_in` has the names in files that only one profile has.
     std::vector<std::pair<Strings::Id, Strings::Id>> files_with_same_ends(
         const std::map<Strings::Id, std::set<Strings::Id>>& names_in,
         const std::vector<bool>& is_old) const;
@@ -92,7 +93,7 @@ class FunctionMatching {
     std::unordered_map<std::uint64_t, std::uint32_t> numbers_;   // by file and name
     std::unordered_map<std::uint64_t, Strings::Id> known_keys_;  // by level and name
     std::vector<Strings::Id> renamed_;                           // by file
-    // By root, of groups of several.
+    // By root, for groups of several functions.
     std::unordered_map<std::uint32_t, Place> shown_, former_;
 };
 

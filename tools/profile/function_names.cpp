@@ -6,10 +6,10 @@
 namespace assay {
 namespace {
 
-// How long the last suffix of a clone is, with its number; 0 if there is none.
+// Length of the last suffix of a clone with its number, or 0.
 std::size_t suffix_length(std::string_view name) {
-    // GCC's, then LLVM's. `.__part` and `.eh` are sections of basic blocks, `.__uniq` is the hash
-    // of a file.
+    // Suffixes of GCC, then of LLVM. `.__part` and `.eh` mark sections of basic blocks, `.__uniq`
+    // the hash of a file.
     constexpr std::array<std::string_view, 15> kSuffixes{
         ".constprop", ".isra", ".part",   ".cold",     ".lto_priv",
         ".clone",     ".llvm", ".__part", ".eh",       ".__uniq",
@@ -30,13 +30,13 @@ std::string_view without_bare_clones(std::string_view name) {
     return name;
 }
 
-// Only numbers, as LLVM tells local functions of one name apart: ".60".
+// True for suffixes such as ".60", with which LLVM tells local functions of one name apart.
 bool is_bare_number(std::string_view suffix) {
     return suffix.size() > 1 && suffix[0] == '.' &&
            suffix.find_first_not_of("0123456789", 1) == std::string_view::npos;
 }
 
-// Whether the text that a demangler puts in brackets only tells clones of a function apart.
+// True if text that a demangler puts in brackets only names clones.
 bool is_clone_list(std::string_view text) {
     while (!text.empty()) {
         if (is_bare_number(text)) return true;
@@ -62,7 +62,7 @@ bool is_lower_hexadecimal(char c) {
     return is_digit(c) || (c >= 'a' && c <= 'f');
 }
 
-// Of an identifier; any character beyond ASCII is.
+// True for characters of identifiers. These include all characters beyond ASCII.
 bool is_in_word(char c) {
     return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
            c == '$' || static_cast<unsigned char>(c) >= 0x80;
@@ -74,9 +74,9 @@ std::size_t digits_at(std::string_view text) {
     return count;
 }
 
-// How long a hash is that `text` begins with, with what marks it; 0 if there is none.
+// Length of a hash and its mark at the beginning of `text`, or 0.
 std::size_t hash_length(std::string_view text) {
-    constexpr std::string_view kOld = "::h";  // and 16 digits, at the end
+    constexpr std::string_view kOld = "::h";  // followed by 16 digits at the end of the name
     constexpr std::size_t kDigits = 16, kLeast = 8;
     const auto digits_from = [&](std::size_t first) {
         std::size_t end = first;
@@ -95,7 +95,8 @@ std::size_t hash_length(std::string_view text) {
                : 0;
 }
 
-// How much of `text`, behind `before`, is another text each time, and what stands for it.
+// A part at the beginning of `text` that changes with each build, and its replacement. `before` is
+// the preceding text.
 struct Numbered {
     std::size_t length = 0;
     std::string_view stand_in;
@@ -105,7 +106,7 @@ Numbered numbered_part(std::string_view before, std::string_view text) {
                                                        "(anonymous)"};
     for (const std::string_view each : kUnnamed)
         if (text.starts_with(each)) return {each.size(), kUnnamedNamespace};
-    constexpr std::string_view kOldClosure = "{{closure}}";  // of Rust
+    constexpr std::string_view kOldClosure = "{{closure}}";  // older form of Rust
     if (text.starts_with(kOldClosure)) return {kOldClosure.size(), "{closure}"};
     constexpr std::array<std::string_view, 3> kBeforeNumber{"$_", "'lambda", ".func"};
     for (const std::string_view each : kBeforeNumber)
@@ -132,8 +133,8 @@ Numbered numbered_part(std::string_view before, std::string_view text) {
     return {};
 }
 
-// How long "operator" with what is one is, if `text` begins with that; 0 if not. `before` is the
-// character before it.
+// Length of "operator" with its operator at the beginning of `text`, or 0. `before` is the
+// preceding character.
 std::size_t operator_length(char before, std::string_view text) {
     constexpr std::string_view kOperator = "operator";
     if (is_in_word(before) || !text.starts_with(kOperator)) return 0;
@@ -148,14 +149,14 @@ std::size_t operator_length(char before, std::string_view text) {
                : kOperator.size() + 1;
 }
 
-// What the character says about how deep what follows it is in brackets.
+// The change of the bracket depth after a character.
 int depth_change(char c) {
     return c == '(' || c == '<' || c == '[' || c == '{'   ? 1
            : c == ')' || c == '>' || c == ']' || c == '}' ? -1
                                                           : 0;
 }
 
-// Without the result in front of the name of an instance of a template, which has no parameters.
+// Removes the return type before an instance of a template. The name must have no parameters.
 std::string_view without_result(std::string_view name) {
     if (!name.ends_with('>')) return name;
     std::size_t start = 0;
@@ -179,8 +180,8 @@ std::string_view without_result(std::string_view name) {
     return name.substr(start);
 }
 
-// What an inlined function is in is written with the parameters of that, but for namespaces: the
-// end of parameters that are followed by "::", or npos.
+// Names of inner functions contain the parameters of their outer function. Returns the parameters
+// from `open` on if "::" follows them, or else an empty text.
 std::string_view outer_parameters(std::string_view name, std::size_t open) {
     if (open == 0 || !(is_in_word(name[open - 1]) || name[open - 1] == '>')) return {};
     if (name.substr(open).starts_with(kUnnamedNamespace)) return {};
@@ -194,7 +195,7 @@ std::string_view outer_parameters(std::string_view name, std::size_t open) {
     return {};
 }
 
-// How long what stands for a lambda is, if `text` begins with that; 0 if not.
+// Length of the name of a lambda at the beginning of `text`, or 0.
 std::size_t lambda_length(std::string_view text) {
     struct Form {
         std::string_view begin;
@@ -226,7 +227,8 @@ std::string_view without_clones(std::string_view name) {
         std::string_view open;
         char close;
     };
-    constexpr std::array<Form, 2> kForms{{{" [clone ", ']'}, {" (", ')'}}};  // GNU's and LLVM's
+    constexpr std::array<Form, 2> kForms{
+        {{" [clone ", ']'}, {" (", ')'}}};  // forms of GNU and LLVM
     std::string_view left = name;
     for (bool again = true; again;) {
         again = false;
@@ -277,7 +279,7 @@ std::string_view without_parameters(std::string_view name) {
 }
 
 std::string without_signature(std::string_view name) {
-    // Brackets that are never closed would be gone through again and again.
+    // Limits the search for closing brackets, which would otherwise take quadratic time.
     constexpr std::size_t kMostBrackets = 64;
     const std::string_view bare = without_parameters(name);
     const std::string_view function = bare.size() == name.size() ? name : without_result(bare);
@@ -291,7 +293,7 @@ std::string without_signature(std::string_view name) {
             ++brackets;
             length = lambda_length(rest);
             if (length != 0) left += "{lambda}";
-            // Clang and LLVM write the parameters of lambdas behind them.
+            // Clang and LLVM write the parameters of a lambda after its name.
             if (length == 0 && rest[0] == '(') length = outer_parameters(function, i).size();
         }
         if (length == 0 && rest.starts_with(" >")) length = 1;
@@ -304,8 +306,8 @@ std::string without_signature(std::string_view name) {
 std::string without_template_arguments(std::string_view name) {
     constexpr std::string_view kGoShapes = "[go.shape.", kGoAny = "[...]";
     std::string left;
-    std::size_t depth = 0;  // in arguments that are left out
-    std::size_t kept = 0;   // brackets that stay, as in Rust's <T as Trait>::f
+    std::size_t depth = 0;  // bracket depth in removed arguments
+    std::size_t kept = 0;   // open brackets that stay, such as those of Rust's <T as Trait>::f
     for (std::size_t i = 0; i < name.size();) {
         const std::string_view rest = name.substr(i);
         if (const std::size_t length = operator_length(i == 0 ? ' ' : name[i - 1], rest)) {
@@ -350,7 +352,7 @@ std::string without_template_arguments(std::string_view name) {
         left.erase(close, 1);
         left.erase(0, 1);
     }
-    // Rust's turbofish, Vec::<T>::new, has left four colons; at the end of a name, two.
+    // Removing arguments from Rust's Vec::<T>::new leaves four colons, or two at the end of a name.
     for (std::size_t at = left.find("::::"); at != std::string::npos; at = left.find("::::", at))
         left.erase(at, 2);
     if (left.ends_with("::") && left.size() > 2) left.resize(left.size() - 2);

@@ -1,6 +1,5 @@
-// What names of functions have in common, whatever a compiler has made of the functions: each step
-// takes away something else that changes from one version of a program, or of its compiler, to the
-// next. Names can be anything, and are gone through once.
+// Removes from names of functions the parts that change between versions of a program or a
+// compiler. Accepts any text, and takes linear time.
 #pragma once
 
 #include <string>
@@ -8,25 +7,26 @@
 
 namespace assay {
 
-// Without what compilers append for clones, and for parts that are split off: ".constprop.0",
-// ".isra.0", ".part.0", ".cold", ".lto_priv.0", ".llvm.123", several of them too, bare as in symbol
-// tables or as demanglers write them, " [clone .isra.0]". It points into the name.
+// Removes suffixes of clones and of parts that compilers split off: ".constprop.0", ".isra.0",
+// ".part.0", ".cold", ".lto_priv.0", ".llvm.123". Also removes several suffixes, and the form of
+// demanglers, " [clone .isra.0]". The result points into `name`.
 std::string_view without_clones(std::string_view name);
 
-// Without what is numbered, hashed or named anew in each build: the numbers of lambdas, closures
-// and unnamed types ("{lambda(int)#2}", "$_2", "'lambda2'", "{closure#2}", "main.func2"), hashes of
-// Rust ("::h0123456789abcdef", "core[0123456789abcdef]"), tags of ABIs ("[abi:cxx11]"); unnamed
-// namespaces are all "(anonymous namespace)".
+// Removes numbers and hashes that change with each build: numbers of lambdas, closures and unnamed
+// types ("{lambda(int)#2}", "$_2", "'lambda2'", "{closure#2}", "main.func2"), hashes of Rust
+// ("::h0123456789abcdef", "core[0123456789abcdef]") and ABI tags ("[abi:cxx11]"). Unnamed
+// namespaces become "(anonymous namespace)".
 std::string without_numbers(std::string_view name);
 
-// Without the parameters of a C++ function, and what stands behind them. It points into the name.
+// Removes the parameters of a C++ function and all text after them. The result points into `name`.
 std::string_view without_parameters(std::string_view name);
 
-// As the debug information of an inlined function names it, which has neither parameters nor the
-// result that demanglers write in front of an instance of a template; lambdas are all "{lambda}".
+// Returns the name as debug information gives it for inlined functions: without parameters and
+// without the return type that demanglers put before instances of templates. Lambdas become
+// "{lambda}".
 std::string without_signature(std::string_view name);
 
-// Without the arguments of templates and of generic functions.
+// Removes arguments of templates and of generic functions.
 std::string without_template_arguments(std::string_view name);
 
 }  // namespace assay

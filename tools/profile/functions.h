@@ -1,4 +1,4 @@
-// Counts by function and by source file, whatever lines they are of. Profile feeds it.
+// Counts by function and by source file. Profile adds the counts.
 #pragma once
 
 #include "framework/events/parser.h"
@@ -14,11 +14,11 @@
 
 namespace assay {
 
-// Counts with the sign of their side: those of the old one are subtracted.
+// Gives counts the sign of their side: counts of the old side are negated.
 class Signed {
   public:
     void set(Side side) { side_ = side; }
-    // Valid until the next ones.
+    // The result is valid until the next call.
     Counts operator()(Counts counts) {
         if (side_ == Side::kNew) return counts;
         negated_.resize(counts.size());
@@ -33,13 +33,12 @@ class Signed {
 
 class FunctionTable {
   public:
-    // The names of files and functions are those after the replacements.
+    // The table has the names after these replacements.
     FunctionTable(std::vector<Replacement> file_names, std::vector<Replacement> function_names)
         : file_replacements_(std::move(file_names)),
           function_replacements_(std::move(function_names)) {}
 
     std::size_t size() const { return functions_.size(); }
-    // By index: the source file, the name, the counts.
     std::uint32_t file(std::size_t function) const {
         return static_cast<std::uint32_t>(functions_.key(function) >> 32);
     }
@@ -52,24 +51,24 @@ class FunctionTable {
 
     const Strings& files() const { return files_; }
     const Strings& names() const { return names_; }
-    // The lines of a file together; empty if there are no counts of any.
+    // Counts of all lines of a file; empty if the file has no counts.
     Counts file_counts(std::uint32_t file) const { return file_counts_.find(file); }
-    // What a file was called before replacements; several names if those made one of them.
+    // The names of a file before replacements. Several names if replacements made them equal.
     std::vector<std::string> original_names(std::uint32_t file) const;
-    // The number of a file as files name it.
+    // The number of a file by its name in events files.
     std::uint32_t file_id(std::string_view name);
 
     // --- While files are read.
 
     void set_columns(std::size_t columns);
     void location(const events::Location& location, Side side);
-    // Of a line of that location.
+    // Adds counts of a line of the current location.
     void add(Counts counts) {
         functions_.add_to_row(function_row_, counts);
         file_counts_.add_to_row(file_row_, counts);
     }
-    // After the last one: has the same function of both sides be one, whatever its names are, and
-    // files that have been renamed.
+    // After the last file: joins functions of the two sides that match, even if they or their files
+    // were renamed.
     void match();
 
   private:
@@ -78,7 +77,7 @@ class FunctionTable {
 
     std::vector<Replacement> file_replacements_, function_replacements_;
     Strings files_, names_;
-    // Only if there are replacements: the names before them, and what became of these.
+    // Used only with replacements: names before them, and their numbers after them.
     Strings raw_files_, raw_names_;
     std::vector<std::uint32_t> raw_file_ids_, raw_name_ids_;
     std::vector<std::vector<std::string>> originals_;  // by file
@@ -87,7 +86,7 @@ class FunctionTable {
     struct Origin {
         bool is_old = false, is_new = false;
     };
-    std::vector<Origin> origins_;  // by row of functions_: which sides have it
+    std::vector<Origin> origins_;  // by row of functions_: sides that have the function
     CountTable file_counts_;       // key: file
     std::size_t function_row_ = 0, file_row_ = 0;
 };

@@ -61,13 +61,13 @@ void Groups::end_file(const CallersOf& callers_of) {
 }
 
 void Groups::location(const events::Location& location) {
-    if (read_.empty() && !whole_of_ && whole_.groups.empty()) return;  // none of the file's
+    if (read_.empty() && !whole_of_ && whole_.groups.empty()) return;  // the file adds to no group
     file_ = strings_.id(location.file);
     function_ = strings_.id(location.function);
 }
 
 void Groups::line(std::uint32_t line, Counts counts) {
-    // All groups stand before the first counts.
+    // All groups precede the first counts.
     if (whole_of_) whole_ = std::exchange(whole_of_, {})(header_, read_);
     for (const std::uint32_t group : whole_.groups) {
         add_counts(groups_[group].counts, counts);
@@ -75,7 +75,7 @@ void Groups::line(std::uint32_t line, Counts counts) {
     }
 }
 
-// Of a file that is a group as a whole.
+// Adds a line to a group that contains a whole file.
 void Groups::add_line(const LineKey& key, Counts counts) {
     std::vector<std::uint64_t>& own = lines_[key];
     constexpr std::size_t kRowBytes = 96;
@@ -113,7 +113,7 @@ void Groups::add(const events::Group& group) {
 
 void Groups::add_part(std::uint32_t group, std::uint32_t line, Counts counts) {
     std::vector<std::uint64_t>& own = read_lines_[{group, file_, function_, line}];
-    constexpr std::size_t kRowBytes = 2 * 96;  // here and in lines_
+    constexpr std::size_t kRowBytes = 2 * 96;  // nodes here and in lines_
     if (own.empty()) take_room(kRowBytes + 2 * counts.size_bytes());
     add_counts(own, counts);
 }
@@ -187,7 +187,7 @@ void Groups::add_attributes(Group& to, const events::Group& from) {
     });
 }
 
-// An inner group comes behind the one that it is in.
+// Goes backwards, because inner groups follow their outer groups.
 void Groups::finish() {
     for (std::size_t i = groups_.size(); i-- > 0;)
         if (groups_[i].parent != kNone)

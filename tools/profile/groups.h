@@ -1,10 +1,9 @@
-// The groups of one or more events files, whose counts are added up: data objects, types and their
-// members, threads; each with its counts and with the lines that these are of.
+// The groups of events files, added up: data objects, types and their members, threads. Each group
+// has its counts and the source lines that counted.
 //
-// Groups of several files are one if their kinds, names, outer groups, classes, sizes and offsets
-// are the same, and their binaries, and the calls that led to where they were allocated. So are
-// those of one file that were allocated alike; others of one file are not, as variables of one
-// name.
+// Groups of different files are joined if these are equal: kind, name, outer group, class, size,
+// offset, number, binary, and the calls that led to the allocation. Groups of one file are joined
+// only if they were allocated: variables of one file may have equal names.
 #pragma once
 
 #include "framework/events/parser.h"
@@ -22,42 +21,42 @@
 
 namespace assay {
 
-// Profile feeds it.
+// Profile adds the contents of files.
 class Groups {
   public:
     struct Group {
-        std::uint32_t parent;  // an index; kNone: it is in none
+        std::uint32_t parent;  // index; kNone for outermost groups
         std::string kind, name;
         std::vector<std::pair<std::string, std::string>> attributes;
-        // Of one that was allocated: the functions that led there, the innermost first.
+        // For allocated objects: the functions that led to the allocation, the innermost first.
         std::vector<std::string> callers;
-        std::vector<std::uint32_t> inner;   // groups in it, in the order of the files
-        std::vector<std::uint64_t> counts;  // with those of the inner ones
+        std::vector<std::uint32_t> inner;   // inner groups, in the order of the files
+        std::vector<std::uint64_t> counts;  // including inner groups, after finish()
 
-        std::string binary;  // the path of the one that has the variable; "" if there is none
+        std::string binary;  // path of the binary that contains the variable; "" if unknown
 
-        std::string_view attribute(std::string_view key) const;  // "" if it has none
+        std::string_view attribute(std::string_view key) const;  // "" without this attribute
         std::optional<std::uint64_t> number(std::string_view key) const;
     };
     static constexpr std::uint32_t kNone = UINT32_MAX;
     static constexpr std::size_t kMostCallers = 64;
-    // Of a source line, counts that belong to a group itself.
+    // Counts of a source line for the group itself, without inner groups.
     struct Line {
         Strings::Id file, function;
         std::uint32_t line;
         std::vector<std::uint64_t> counts;
     };
 
-    // Groups that all of a file belongs to, besides those that it has.
+    // Groups that contain a whole file, in addition to the file's own groups.
     struct Whole {
         std::vector<std::uint32_t> groups;  // indices
-        bool lines = false;                 // they have the file's lines, too
+        bool lines = false;                 // add the lines of the file to these groups
     };
     using WholeOf =
         std::function<Whole(const events::Header& header, const std::vector<events::Group>& own)>;
 
     const std::vector<Group>& groups() const { return groups_; }
-    // Of all kinds, in the order of the files.
+    // All kinds of groups, in the order of the files.
     const std::vector<std::string>& kinds() const { return kinds_; }
     std::vector<Line> lines(std::uint32_t group) const;
     std::string_view text(Strings::Id id) const { return strings_[id]; }
@@ -69,15 +68,15 @@ class Groups {
     void location(const events::Location& location);
     void line(std::uint32_t line, Counts counts);
     void add(const events::Group& group);
-    // What of a line belongs to a group of the file itself.
+    // Adds the part of a line's counts that belongs to a group of the current file.
     void add_part(std::uint32_t group, std::uint32_t line, Counts counts);
-    // By the number of a context in the file: its functions, the innermost first, at most
+    // Returns the functions of a context of the current file, the innermost first, at most
     // kMostCallers.
     using CallersOf = std::function<std::vector<std::string>(std::uint64_t context)>;
     void end_file(const CallersOf& callers_of);
-    // Without counts; its index.
+    // Adds a group without counts. Returns its index.
     std::uint32_t add_whole_group(std::string kind, std::string name, std::uint32_t parent);
-    // After the last file: adds up what is in inner groups.
+    // After the last file: adds counts of inner groups to their outer groups.
     void finish();
 
   private:
@@ -100,7 +99,7 @@ class Groups {
 
     std::size_t columns_ = 0;
     Strings strings_;
-    // Of the file being read.
+    // State while a file is read.
     std::string path_;
     events::Header header_;
     std::vector<events::Group> read_;
@@ -111,10 +110,12 @@ class Groups {
 
     std::vector<Group> groups_;
     std::vector<std::string> kinds_;
-    std::map<std::vector<std::string>, std::uint32_t> indices_;  // by what groups have in common
+    std::map<std::vector<std::string>, std::uint32_t>
+        indices_;  // by the values that identify a group
     std::map<LineKey, std::vector<std::uint64_t>> lines_;
-    std::map<std::vector<std::string>, std::uint32_t> alike_;  // of this file, how many so far
-    std::size_t bytes_ = 0;                                    // of the counts and names kept
+    std::map<std::vector<std::string>, std::uint32_t>
+        alike_;              // number of equal groups in the current file
+    std::size_t bytes_ = 0;  // memory for counts and names
 };
 
 }  // namespace assay

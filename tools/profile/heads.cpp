@@ -12,7 +12,7 @@
 namespace assay {
 namespace {
 
-// All that is said under each name.
+// All values of each name.
 std::map<std::string_view, std::string> texts_by_name(const Descriptions& descriptions) {
     std::map<std::string_view, std::string> texts;
     for (const auto& [name, text] : descriptions) {
@@ -23,7 +23,7 @@ std::map<std::string_view, std::string> texts_by_name(const Descriptions& descri
     return texts;
 }
 
-// What belongs to a profile but is in a file of its own: each is one part of the sum.
+// True for descriptions that name a separate file of the profile. A merged profile keeps them all.
 bool names_file(std::string_view description) {
     return description == "block vectors" || description == "block addresses";
 }
@@ -73,7 +73,7 @@ void Heads::compare_descriptions(const std::string& path, const Descriptions& ot
         if (!seen.insert(name).second) continue;
         const std::string one = text_of(first, name), another = text_of(here, name);
         if (one == another) continue;
-        // Processes of one MPI program were not made differently for that.
+        // Different ranks of an MPI program are no difference between runs.
         if (name != "Rank")
             differences_.push_back(
                 fmt::format("{}: {} in {}, {} in {}", name, one, first_path_, another, path));
@@ -84,7 +84,7 @@ void Heads::compare_descriptions(const std::string& path, const Descriptions& ot
 }
 
 void Heads::keep_common(const Descriptions& other) {
-    // That counts are estimates is true of the sum, however little of it was sampled.
+    // A sum with sampled counts is an estimate, even if only one file was sampled.
     constexpr const char* kSampled = "Sampled";
     const auto is_sampled = [](const Descriptions& of) {
         return std::any_of(of.begin(), of.end(),
@@ -128,7 +128,7 @@ std::string Heads::mixed_builds() const {
 
 namespace {
 
-// As much as a series may say.
+// Joins names, up to the longest text of a series.
 std::string names_of(const std::vector<std::string>& paths) {
     std::string names = join(paths, ", ");
     if (names.size() <= events::kMostSeriesText) return names;
@@ -141,7 +141,8 @@ std::string names_of(const std::vector<std::string>& paths) {
 
 void MergedSeries::add(const std::string& path, std::span<const events::Series> series) {
     ++files_;
-    // Of one file, several that look alike stay what they are.
+    // Joins each series with at most one of the current file, so that equal series of a file stay
+    // separate.
     std::vector<bool> taken(series_.size());
     for (const events::Series& each : series) {
         bool added = false;

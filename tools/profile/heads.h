@@ -1,5 +1,5 @@
-// What the heads of several events files say of their runs: commands, how they were made, reasons
-// why counts are not those of a whole run, objects, each once, and series.
+// Combines the heads of several events files: commands, descriptions of the runs, reasons for
+// incomplete counts, objects and series.
 #pragma once
 
 #include "framework/events/header.h"
@@ -19,31 +19,31 @@ using Descriptions = decltype(events::Header::descriptions);
 
 class Heads {
   public:
-    // Of a file, before it is read on. Its objects are those of the file being read from now on.
+    // Adds the head of a file that is about to be read. From now on, object() refers to this file.
     void add(const std::string& path, const events::Header& header);
-    // The same for a file that has been added.
+    // Makes object() refer to a file that was added before.
     void read_again(const events::Header& header);
-    // Another one of the file being read, whose head has not named all.
+    // Adds an object of the current file that its head does not name.
     void add_object(const events::Object& object);
-    // Behind a file: notes if an object has several builds, once.
+    // After a file: notes once if an object has several builds.
     void compare_builds();
 
-    // The index in objects() of what has that number in the file being read.
+    // Converts a number of an object in the current file to an index in objects().
     std::uint32_t object(std::uint32_t number) const { return of_file_[number]; }
 
     const std::vector<std::string>& commands() const { return commands_; }
-    // With the name of the file.
+    // Reasons for incomplete counts, with the name of the file.
     const std::vector<std::string>& incomplete() const { return incomplete_; }
     const std::vector<events::Object>& objects() const { return objects_; }
-    // What all files say under a name, such as the shapes of the caches.
+    // Descriptions with equal values in all files, such as the shapes of the caches.
     const Descriptions& descriptions() const { return descriptions_; }
-    // What one of the files says otherwise than the first, or does not say, in a clause.
+    // Descriptions that differ from those of the first file, as clauses.
     const std::vector<std::string>& differences() const { return differences_; }
-    // The single descriptions that all files have; and the files of block vectors that any of them
-    // names.
+    // Individual descriptions that all files share, and the names of block vector files from any
+    // file.
     const Descriptions& common_descriptions() const { return common_; }
-    // A sentence that names an object of which the files have several builds; "" if there is no
-    // such object. The lines of its builds are added up as if they were the same.
+    // A sentence that names an object with several builds in the files; or "". Lines of these
+    // builds are added up as if the builds were equal.
     std::string mixed_builds() const;
 
   private:
@@ -60,25 +60,25 @@ class Heads {
     std::vector<std::uint32_t> of_file_;
 };
 
-// The series of several events files: those that add up become one, others stand side by side, with
-// the name of the file that they come from.
+// Merges the series of several events files. Series with equal properties are added up. Other
+// series are kept side by side, with the names of their files.
 
 class MergedSeries {
   public:
-    // The series of another file. Throws Error if a sum exceeds 64 bits.
+    // Adds the series of a file. Throws Error if a sum exceeds 64 bits.
     void add(const std::string& path, std::span<const events::Series> series);
-    // After the last one: says where series are from that are not of all files.
+    // After the last file: names the files of series that some files do not have.
     void finish();
 
     // At most events::kMostSeries.
     const std::vector<events::Series>& series() const { return series_; }
-    // How many more there would be.
+    // Number of series beyond this limit.
     std::size_t left_out() const { return left_out_; }
 
   private:
     std::size_t files_ = 0, left_out_ = 0;
     std::vector<events::Series> series_;
-    std::vector<std::vector<std::string>> paths_;  // that each is the sum of
+    std::vector<std::vector<std::string>> paths_;  // by series: the files in the sum
 };
 
 }  // namespace assay

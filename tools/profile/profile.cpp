@@ -13,11 +13,11 @@ namespace assay {
 
 namespace {
 
-// How many values of an instruction are kept when files are merged.
+// Number of values kept per instruction when files are merged.
 constexpr std::size_t kMostValues = 64;
-// Below this many rows, a few megabytes of memory, adding up is left to the end.
+// Fewer new rows than this take little memory and are added up at the end.
 constexpr std::size_t kFewRows = std::size_t{1} << 16;
-// Of one function in one file, which wait for their sites: more than any function has.
+// Limits the rows of a location that wait for their sites. No function has so many.
 constexpr std::size_t kMostRowsOfALocation = std::size_t{1} << 22;
 
 auto key(const Profile::Line& line) {
@@ -36,7 +36,7 @@ auto key(const SourceInstruction& at) {
     return std::tie(at.line, at.object, at.address);
 }
 
-// Of calls inlined into one another. A symbolizer finds none deeper.
+// Limits the depth of inlined calls. Symbolizers report no deeper ones.
 constexpr std::uint32_t kMostDepth = 256;
 
 template <typename Row>
@@ -44,22 +44,22 @@ bool comes_before(const Row& a, const Row& b) {
     return key(a) < key(b);
 }
 
-// In place: there can be as many rows as memory holds. Those of one key stay in no particular
-// order, as they are added up.
+// Sorts in place, because rows may take most of the memory. The order of equal keys does not
+// matter, because their rows are added up.
 template <typename Row>
 void sort_rows(std::vector<Row>& rows) {
     if (!std::is_sorted(rows.begin(), rows.end(), comes_before<Row>))
         std::sort(rows.begin(), rows.end(), comes_before<Row>);
 }
 
-// Of sorted rows.
+// True if sorted rows have equal keys.
 template <typename Row>
 bool has_equal(const std::vector<Row>& rows) {
     const auto same = [](const Row& a, const Row& b) { return key(a) == key(b); };
     return std::adjacent_find(rows.begin(), rows.end(), same) != rows.end();
 }
 
-// Where the rows of each place begin, and the end of the last; rows are sorted by place.
+// Index of the first row of each place, and the end of the last place. Rows are sorted by place.
 template <typename Row>
 std::vector<std::size_t> beginnings(const std::vector<Row>& rows, std::size_t places) {
     std::vector<std::size_t> result;
@@ -98,7 +98,7 @@ void Profile::add_file(const std::string& path, Side side, Groups::WholeOf whole
         groups_.end_file([&](std::uint64_t context) { return callers_of(context); });
     if (keeps(parts::kFunctions))
         read_.push_back({path, side, std::move(read.totals), can_be_read_again});
-    // A difference is mostly one of two builds.
+    // The two sides of a difference usually are different builds.
     if (!header_.difference) heads_.compare_builds();
     make_room();
 }
@@ -114,7 +114,7 @@ void Profile::add_totals(Counts totals) {
             if (__builtin_add_overflow(totals_[i], totals[i], &totals_[i])) fail("total");
             continue;
         }
-        // Counts of a profile have all 64 bits, those of a difference 63 and a sign.
+        // Counts of profiles have 64 bits; counts of differences have 63 bits and a sign.
         constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
         if (!of_differences_ && totals[i] > kMost) fail("difference");
         std::int64_t sum = 0;
@@ -131,7 +131,7 @@ void Profile::read_details(const Details& details) {
     if (taken_ == 0) return;
     details_ = &details;
     beside_ = nullptr;
-    // They have been sorted.
+    // finish() has sorted the places.
     for (std::uint32_t i = 0; i < places_.size(); ++i) place_indices_[places_[i]] = i;
     for (const File& file : read_) {
         if (!file.can_be_read_again) continue;
@@ -334,7 +334,7 @@ void Profile::linkage(std::string_view function, std::string_view name) {
     if (!is_new && name < text(known->second)) known->second = added;
 }
 
-// Contexts come last, after all sites.
+// Contexts follow all sites.
 void Profile::stack(const events::Stack& stack, Counts counts) {
     if (beside_) beside_->stack(stack, counts);
     if (!takes(parts::kContexts)) return;
@@ -393,7 +393,7 @@ void Profile::make_room() {
 }
 
 std::size_t Profile::bytes() const {
-    constexpr std::size_t kNodeBytes = 64;  // of a map, with the key
+    constexpr std::size_t kNodeBytes = 64;  // node of a map, with its key
     std::size_t values = 0;
     for (const Values& each : values_) values += each.list.values.size();
     return lines_.size() * sizeof(Line) + instructions_.size() * sizeof(Instruction) +
@@ -450,7 +450,7 @@ void Profile::add_up(std::vector<Row>& rows, CountStore& sums) const {
 }
 
 void Profile::add_up_values() {
-    // What is left out of a list depends on the order in which lists are added.
+    // Keeps the order of equal keys: it determines which values a full list drops.
     if (!std::is_sorted(values_.begin(), values_.end(), comes_before<Values>))
         std::stable_sort(values_.begin(), values_.end(), comes_before<Values>);
     if (!has_equal(values_)) return;
@@ -477,13 +477,13 @@ void Profile::add_up_rows() {
     if (keeps(parts::kFunctions))
         for (const Place& place : places_)
             source_files_.push_back(by_source_.file_id(text(place.file)));
-    // One file rarely has two rows of one place, and then its rows need no second store.
+    // A single file rarely has two rows with equal keys. Its rows then need no second store.
     compact();
     add_up_sites();
     index_rows();
 }
 
-// Of a line that was inlined at one site, the row stays the same.
+// Adds up the rows of each line over all sites. A line with one site keeps its row.
 void Profile::add_up_sites() {
     if (!has_sites()) return;
     std::vector<std::uint64_t> sum(counts_.columns());
@@ -503,7 +503,7 @@ void Profile::add_up_sites() {
     lines_by_site_ = std::exchange(lines_, std::move(lines));
 }
 
-// By string: the rank of its text among those of files.
+// Ranks of file names in alphabetical order, by the number of their string.
 std::vector<std::uint32_t> Profile::ranks_of_files() const {
     std::vector<std::uint32_t> ranks(strings_.size());
     for (const Place& place : places_) ranks[place.file] = ranks[place.function_file] = 1;
@@ -519,7 +519,8 @@ std::vector<std::uint32_t> Profile::ranks_of_files() const {
 void Profile::sort_places() {
     std::vector<std::uint32_t> order(places_.size()), numbers(places_.size());
     std::iota(order.begin(), order.end(), 0);
-    // Files are few, and compared by their ranks: names of millions of functions are far apart.
+    // Compares files by rank. Comparing the texts is slow for millions of functions, because the
+    // texts are scattered in memory.
     const std::vector<std::uint32_t> ranks = ranks_of_files();
     const auto comes_first = [&](std::uint32_t a, std::uint32_t b) {
         const auto place = [&](std::uint32_t index) {
@@ -582,7 +583,7 @@ void Profile::index_rows() {
 
 namespace {
 
-// In ascending order, and those of one key added up.
+// Sorts rows, and adds up rows with equal keys.
 template <typename Row>
 std::vector<Row> sums_of(std::vector<Row> rows) {
     std::sort(rows.begin(), rows.end(), comes_before<Row>);

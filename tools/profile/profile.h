@@ -1,5 +1,5 @@
-// One or more events files, read once and added up, or the difference of two sides. What is kept of
-// them is chosen: a tool that needs functions pays for functions only.
+// Reads and adds up events files, or subtracts one side from another. The caller chooses the parts
+// to keep, so that a tool that needs only functions stays small.
 #pragma once
 
 #include "framework/events/reader.h"
@@ -22,20 +22,20 @@
 
 namespace assay {
 
-// What is kept of the files, besides what their heads say.
+// Parts of the files to keep. Heads are always kept.
 namespace parts {
 inline constexpr unsigned kFunctions = 1;     // counts by function and source file
-inline constexpr unsigned kLines = 2;         // and the calls through which they were inlined
-inline constexpr unsigned kInstructions = 4;  // the same
+inline constexpr unsigned kLines = 2;         // with the calls through which they were inlined
+inline constexpr unsigned kInstructions = 4;  // with these calls also
 inline constexpr unsigned kValues = 8;
-inline constexpr unsigned kContexts = 16;  // and calls without contexts
-inline constexpr unsigned kGroups = 32;    // needs contexts
+inline constexpr unsigned kContexts = 16;  // includes calls without contexts
+inline constexpr unsigned kGroups = 32;    // requires kContexts
 inline constexpr unsigned kSeries = 64;
-// What can be written as an events file again, but for groups.
+// All parts of an events file except groups.
 inline constexpr unsigned kRows = kLines | kInstructions | kValues | kContexts | kSeries;
 }  // namespace parts
 
-// A line of a source file, whatever functions it is of.
+// A line of a source file, added up over its functions.
 struct SourceLine {
     std::uint32_t line;
     std::vector<std::uint64_t> counts;
@@ -48,7 +48,7 @@ struct SourceInstruction {
     std::vector<std::uint64_t> counts;
 };
 
-// What of files is wanted beyond the counts of functions.
+// Details to read in addition to the counts of functions.
 struct Details {
     std::vector<bool> files;  // source files, by index
     bool instructions = false;
@@ -56,13 +56,13 @@ struct Details {
 
 class Profile final : public events::Handler {
   public:
-    // Files are refused if their counts take more than `most_bytes`, and as much again while they
-    // are added up.
+    // Files are rejected if their counts take more than `most_bytes`. Adding up temporarily takes
+    // as much memory again.
     explicit Profile(unsigned kept, std::size_t most_bytes = kMostBytes)
         : kept_(kept), most_bytes_(most_bytes) {}
     Profile(const Profile&) = delete;
     Profile& operator=(const Profile&) = delete;
-    // Of functions and source files, names after the replacements.
+    // Replaces names of functions and source files in the FunctionTable.
     Profile(unsigned kept, std::vector<Replacement> file_names,
             std::vector<Replacement> function_names)
         : kept_(kept),
@@ -76,7 +76,7 @@ class Profile final : public events::Handler {
     };
     struct Line {
         std::uint32_t place, line;
-        std::uint32_t site;  // 0 in lines(); where it was inlined, in lines_by_site()
+        std::uint32_t site;  // 0 in lines(); the inlining site in lines_by_site()
         CountStore::Row row;
     };
     struct Instruction {
@@ -84,22 +84,22 @@ class Profile final : public events::Handler {
         std::uint64_t address;
         CountStore::Row row;
     };
-    // A call that was inlined. The site 0 stands for none. The parent of another comes before it.
+    // A call that was inlined. Site 0 stands for no call. Parents precede their sites.
     struct Site {
         std::uint32_t parent, line;  // as in events::Site
         Strings::Id file, function;
         std::uint32_t depth;  // how many sites lead to it, itself included
     };
-    // Whose source lines are in one file or, where code is inlined into it, in several.
+    // A function. It has several places if code from other files is inlined into it.
     struct Function {
         Strings::Id file, name;
         std::uint32_t first_place, end_place;
     };
-    // The context 0 is outside of all calls. The parent of another comes before it.
+    // Context 0 is outside of all calls. Parents precede their contexts.
     struct Context {
         std::uint32_t parent;
         events::StackKind kind;
-        std::uint32_t object;  // of the call; address and line too, as in events::Stack
+        std::uint32_t object;  // object, address and line of the call, as in events::Stack
         std::uint64_t address;
         std::uint32_t line;
         Strings::Id function;
@@ -107,7 +107,7 @@ class Profile final : public events::Handler {
     };
     // A call without its stack: Callgrind's files have calls, but no contexts.
     struct KnownCall {
-        Strings::Id file, function;  // the caller's; the file is that of the function
+        Strings::Id file, function;  // of the caller; the file of the function
         std::uint32_t line;          // of the call
         Strings::Id callee_file, callee;
         bool operator<(const KnownCall& other) const {
@@ -128,38 +128,39 @@ class Profile final : public events::Handler {
 
     // Before the first file.
     void choose_events(events::EventChoice choice) { choice_ = std::move(choice); }
-    // Before the first file. The other profile must outlive the reading.
+    // Rejects files whose events differ from those of `other`. Call it before the first file.
+    // `other` must exist until all files are read.
     void require_events_of(const Profile& other) { same_events_as_ = &other; }
-    // Has `beside`, which must outlive the reading, receive what is read of the files that are
-    // added, too, but for instructions and objects; the counts of a line with the sign of its side.
+    // Passes the contents of added files on to `beside`, except instructions and objects. Counts of
+    // lines have the sign of their side. `beside` must exist until all files are read.
     void pass_on(events::Handler& beside) { beside_ = &beside; }
-    // Before the first file: files may be differences, which are refused otherwise.
+    // Accepts files that are differences. Call it before the first file.
     void accept_differences() { accept_ = events::Accept::kDifferences; }
-    // Throws Error if the file is malformed, if its events are not those of the others, or if it
-    // has more than any program has. `whole`: see Groups.
+    // Adds a file. `whole` is described at Groups. Throws Error if the file is malformed or
+    // implausibly large, or if its events differ from those of the other files.
     void add_file(const std::string& path, Side side = Side::kNew, Groups::WholeOf whole = {});
-    // Without counts; its index. Only while a file is added.
+    // Adds a group without counts. Returns its index. Call it only while a file is added.
     std::uint32_t add_whole_group(std::string kind, std::string name, std::uint32_t parent) {
         return groups_.add_whole_group(std::move(kind), std::move(name), parent);
     }
-    // Of a difference, after the last file: see FunctionTable.
+    // After the last file of a difference: matches functions of both sides; see FunctionTable.
     void match_functions() { by_source_.match(); }
-    // After finish(), with functions: reads the files again for lines and instructions of some
-    // source files, unless it keeps all. Throws Error also if one has changed since.
+    // After finish(), requires kFunctions: reads the files again for lines and instructions of some
+    // source files, unless all are kept. Throws Error also if a file has changed.
     void read_details(const Details& details);
-    // After the last file: adds up and sorts what is kept besides functions.
+    // Call it after the last file. Adds up and sorts the parts kept besides functions.
     void finish();
-    // Throws Error if any of the files had neither counts nor values of instructions.
+    // Throws Error if a file had neither counts nor values of instructions.
     void check_instructions() const;
 
-    // --- What files say of themselves.
+    // --- Heads of the files.
 
-    // Of the first file. It is a difference if anything was subtracted.
+    // The header of the first file. It is a difference if any counts were subtracted.
     const events::Header& header() const { return header_; }
     const Heads& heads() const { return heads_; }
     const std::vector<std::string>& paths() const { return paths_; }
     const std::vector<std::string>& commands() const { return heads_.commands(); }
-    // What makes a file incomplete, with its name.
+    // Reasons why files are incomplete, with their names.
     const std::vector<std::string>& incomplete() const { return heads_.incomplete(); }
     const std::vector<events::Event>& events() const { return header_.events; }
     const std::vector<events::Derived>& derived() const { return header_.derived; }
@@ -169,30 +170,30 @@ class Profile final : public events::Handler {
     // --- Functions, and details of them.
 
     const FunctionTable& by_source() const { return by_source_; }
-    // Of a source file, in ascending order. What is not kept, and no detail, is missing.
+    // Lines of a source file, in ascending order. Only from kept parts and details.
     std::vector<SourceLine> source_lines(std::uint32_t file) const;
     std::vector<SourceInstruction> source_instructions(std::uint32_t file) const;
 
     // --- After finish().
 
-    // Throws Error, with both lists, if the other's are different.
+    // Throws Error that lists both if the other profile has different events.
     void check_same_events(const Profile& other) const;
 
     const std::vector<events::Series>& series() const { return series_.series(); }
-    // How many more there are than an events file has.
+    // Number of series beyond the limit of an events file.
     std::size_t series_left_out() const { return series_.left_out(); }
 
     const Strings& strings() const { return strings_; }
     std::string_view text(Strings::Id id) const { return strings_[id]; }
     const CountStore& counts() const { return counts_; }
 
-    // Functions by file and name; places by function; lines by place and line, values in the same
-    // order and by address; instructions by place, line, site and address.
+    // Order of rows: functions by file and name; places by function; lines by place and line;
+    // values also by address; instructions by place, line, site and address.
     std::span<const Function> functions() const { return functions_; }
     std::span<const Place> places() const { return places_; }
     std::span<const Line> lines(std::uint32_t place) const;
     std::span<const Line> lines() const { return lines_; }
-    // The same, but what was inlined at different sites apart, in their order.
+    // Lines with a separate row for each inlining site, ordered by site.
     std::span<const Line> lines_by_site(std::uint32_t place) const;
     std::span<const Line> lines_by_site() const { return has_sites() ? lines_by_site_ : lines_; }
     std::span<const Instruction> instructions() const { return instructions_; }
@@ -202,28 +203,27 @@ class Profile final : public events::Handler {
 
     std::span<const Site> sites() const { return sites_; }
     bool has_sites() const { return sites_.size() > 1; }
-    // From the call in the function that was not inlined to this site.
+    // The inlined calls from the function that was not inlined to this site.
     std::vector<std::uint32_t> sites_to(std::uint32_t site) const;
 
     std::span<const Context> contexts() const { return contexts_; }
     bool has_contexts() const { return contexts_.size() > 1; }
     const std::map<KnownCall, CallCosts>& calls() const { return calls_; }
-    // As the linker knows the function of that name; empty if the files do not say. Where functions
-    // of one name have several, the first in the order of bytes.
+    // The linkage name of a function; empty if the files do not have it. If functions of one name
+    // have several linkage names, the first in byte order.
     std::string_view linkage_name(Strings::Id function) const;
-    // Of all functions that have any, by their names.
+    // Names of functions with their linkage names, ordered by name.
     std::vector<std::pair<std::string_view, std::string_view>> linkage_names() const;
-    // Whose the counts are.
     const Groups& groups() const { return groups_; }
-    // What of each event is counted by context.
+    // Sum of the counts in contexts, by event.
     Counts context_totals() const { return context_totals_; }
-    // The function of that name. A function that has lines in several files, because it includes
-    // code that is no function, is several here; then, as for different functions of one name, the
-    // one with the most lines. Contexts know no more than a name.
+    // The function of that name, for contexts, which have only names. If several functions have
+    // that name, the one with the most lines. A function that includes code from files without
+    // functions is also several functions here.
     std::optional<std::uint32_t> function_named(Strings::Id name) const;
-    // The line of the call that leads to a context; 0 if it is unknown.
+    // The line of the call that leads to a context; 0 if unknown.
     std::uint32_t call_line(const Context& context) const;
-    // The instruction, if the profile has counts by instruction.
+    // The instruction at an address; null if the profile does not have it.
     const Instruction* instruction_at(std::uint32_t object, std::uint64_t address) const;
 
   private:
@@ -244,7 +244,7 @@ class Profile final : public events::Handler {
     void call(const Call& call, Counts inclusive) override;
 
     bool keeps(unsigned parts) const { return (kept_ & parts) != 0; }
-    // Of the location that is being read.
+    // True if these parts of the current location are kept.
     bool takes(unsigned parts) const { return !skips_ && (taken_ & parts) != 0; }
     void add_up_rows();
     template <typename Use>
@@ -253,22 +253,22 @@ class Profile final : public events::Handler {
     void start_first(const events::Header& header);
     void add_totals(Counts totals);
     std::vector<std::string> callers_of(std::uint64_t context) const;
-    // Of rows of the current location whose sites are not known yet.
+    // Throws Error if too many rows of the current location wait for their sites.
     void check_location(std::size_t rows) const;
     std::vector<std::uint32_t> ranks_of_files() const;
     void sort_places();
     void find_functions();
-    // Adds up once there are enough new rows; so a file takes memory for what is different in it.
-    // Not where the site of a row may follow: that names rows by their order.
+    // Adds up rows once there are enough new ones, so that memory depends on the number of
+    // different rows. Do not call it while line_sites() may refer to rows by their order.
     void make_room();
     bool sites_may_follow() const { return site_map_.size() > 1; }
-    // Sorts rows, and adds up those of the same place.
+    // Sorts rows, and adds up rows with equal keys.
     void compact();
     template <typename Row>
     void add_up(std::vector<Row>& rows, CountStore& sums) const;
     void add_up_values();
     void add_up_contexts(CountStore& sums);
-    // What is kept, but for the names.
+    // Memory for the kept parts, without names.
     std::size_t bytes() const;
     void add_up_sites();
     void index_rows();
@@ -279,17 +279,17 @@ class Profile final : public events::Handler {
 
     const unsigned kept_;
     const std::size_t most_bytes_;
-    events::EventChoice choice_;  // after the first file: its events
+    events::EventChoice choice_;  // after the first file: the events of that file
     events::Accept accept_ = events::Accept::kProfiles;
     events::Handler* beside_ = nullptr;
     const Profile* same_events_as_ = nullptr;
-    std::string path_;  // of the file being read
+    std::string path_;  // path of the file being read
     Side side_ = Side::kNew;
     Signed signed_;
-    bool of_differences_ = false;  // the files themselves
+    bool of_differences_ = false;  // true if the files themselves are differences
     events::Header header_;
     std::vector<std::string> paths_, without_instructions_;
-    bool has_instructions_ = false;  // the file being read
+    bool has_instructions_ = false;  // of the file being read
     Heads heads_;
     MergedSeries series_;
     std::vector<std::uint32_t> context_map_;  // of the file being read
@@ -305,10 +305,11 @@ class Profile final : public events::Handler {
         bool can_be_read_again;
     };
     std::vector<File> read_;
-    const Details* details_ = nullptr;  // that files are read again for
-    // What is taken of a file: of one that cannot be read again, such as a pipe, all details too.
+    const Details* details_ = nullptr;  // details to read in a second pass, or null
+    // Parts to take from the current file. A file that cannot be read again, such as a pipe, gives
+    // all details at once.
     unsigned taken_ = 0;
-    bool skips_ = false;  // the location: it has no details that are wanted
+    bool skips_ = false;  // skip the location, because no details of it are needed
     Groups groups_;
     Groups::WholeOf whole_of_;  // of the file being read
 
@@ -318,16 +319,16 @@ class Profile final : public events::Handler {
     std::unordered_map<Place, std::uint32_t, PlaceHash> place_indices_;
     std::uint32_t place_ = 0;
     std::vector<Line> lines_;
-    std::vector<Line> lines_by_site_;  // empty if they are no others than lines_
+    std::vector<Line> lines_by_site_;  // empty if equal to lines_
     std::vector<Instruction> instructions_;
-    std::size_t next_line_ = 0, next_instruction_ = 0;  // whose sites may follow
+    std::size_t next_line_ = 0, next_instruction_ = 0;  // next rows whose sites may follow
     std::vector<Values> values_;
     std::size_t rows_when_compacted_ = 0, rows_since_ = 0;
-    bool contexts_came_again_ = false;  // since then
+    bool contexts_came_again_ = false;  // since the last compact()
     std::vector<Function> functions_;
-    // Where those of a place begin.
+    // Index of the first row of each place.
     std::vector<std::size_t> place_lines_, place_lines_by_site_, place_instructions_, place_values_;
-    std::vector<std::uint32_t> by_address_;  // instructions
+    std::vector<std::uint32_t> by_address_;  // indices of instructions, ordered by address
 
     std::vector<Site> sites_ = {{}};
     std::map<std::tuple<std::uint32_t, std::uint32_t, Strings::Id, Strings::Id>, std::uint32_t>

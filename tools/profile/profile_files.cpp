@@ -26,7 +26,7 @@ std::string whole_path(const std::string& path) {
 
 ProfileFiles profile_files(const std::vector<std::string>& names) {
     ProfileFiles found;
-    std::set<std::string> known;  // that an index need not add
+    std::set<std::string> known;  // files that indices must not add again
     for (const std::string& name : names)
         if (!events::begins_as_index(name)) known.insert(whole_path(name));
     for (const std::string& name : names) {
@@ -40,7 +40,7 @@ ProfileFiles profile_files(const std::vector<std::string>& names) {
         for (const events::IndexedProfile& profile : index.profiles) {
             if (profile.file.empty()) continue;
             any = true;
-            // The nearest that has a file.
+            // Takes the nearest ancestor with a file.
             std::size_t parent = profile.parent;
             while (parent != events::IndexedProfile::kNone && index.profiles[parent].file.empty())
                 parent = index.profiles[parent].parent;

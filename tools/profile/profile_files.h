@@ -1,4 +1,4 @@
-// The events files that a command line names, where an index stands for those of its run.
+// Finds the events files that a command line names. An index of a run stands for its files.
 #pragma once
 
 #include "tools/profile/profile.h"
@@ -12,35 +12,35 @@ namespace assay {
 
 struct ProfileFiles {
     std::vector<std::string> paths;
-    // Of the process that started this one's, where an index says so: by path.
+    // By path: the file of the parent process, if an index names it.
     std::map<std::string, std::string> parents;
     bool has_index = false;
 };
 
-// A file of an index that is named as well does not count twice. Throws Error, also if an index
-// names none.
+// A file that is named and also listed in an index counts once. Throws Error, also if an index
+// lists no files.
 ProfileFiles profile_files(const std::vector<std::string>& names);
 
-// Groups that are whole files: those of a program, of a process, or of a rank among the processes
-// of MPI.
+// Adds groups that consist of whole files: programs, processes, or ranks of MPI.
 class FileGroups {
   public:
     static bool is_kind(std::string_view kind);
 
-    // Both must live longer. `lines`: the groups have them, too.
+    // `profile` and `files` must outlive this object. `lines` also gives source lines to the
+    // groups.
     FileGroups(Profile& profile, const ProfileFiles& files, std::vector<std::string> kinds,
                bool lines)
         : profile_(profile), files_(files), kinds_(std::move(kinds)), lines_(lines) {}
 
-    // Adds the files to the profile, with the groups that they have themselves, which may be of
-    // these kinds already: then a file is no group as a whole. Throws Error.
+    // Adds the files to the profile. A file that has groups of a kind gets no group of that kind as
+    // a whole. Throws Error.
     void add_files();
-    // Behind the last one: throws Error if there is no group of a kind.
+    // After the last file: throws Error if a kind has no groups.
     void check_any() const;
 
   private:
     void add_file(const std::string& path);
-    // kNone if it is of none.
+    // Returns kNone if the file is in no group of the kind.
     std::uint32_t group_of(const std::string& kind, const std::string& path,
                            const events::Header& header);
 
@@ -52,10 +52,8 @@ class FileGroups {
     std::map<std::pair<std::string, std::string>, std::uint32_t> others_;  // by kind and name
 };
 
-// The profile that is meant where none is named.
-
-// The events file of the working directory that was written last, or the index of a run if that
-// was; which is told to the user. Throws Error if there is none.
+// Finds the profile to read if the user names none: the newest events file or index in the working
+// directory. Tells the user its name. Throws Error if there is no profile.
 std::string newest_profile();
 
 }  // namespace assay

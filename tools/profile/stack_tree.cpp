@@ -9,7 +9,7 @@ namespace assay {
 
 namespace {
 
-// Without its counts, with its node in the map.
+// Memory of a frame without counts, with its node in the map.
 constexpr std::size_t kFrameBytes = sizeof(StackTree::Frame) + 64;
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Calling contexts by the functions on their way: of one profile for a flame graph, of two to be
-// compared. Contexts that were entered from different places, which another version of a program
-// has elsewhere, are one frame if all functions on their ways have the same names.
+// A tree of calling contexts by names of functions, for flame graphs and for comparing two
+// profiles. Contexts that differ only in the places of their calls are one frame, because another
+// version of the program has its calls elsewhere.
 #pragma once
 
 #include "tools/profile/profile.h"
@@ -16,10 +16,11 @@
 
 namespace assay {
 
-// Which events are, in either of two profiles of the same events; the second may be null.
+// Events that are counted by context in a profile. `other` has the same events, or is null.
 std::vector<bool> counted_by_context(const Profile& profile, const Profile* other);
 
-// Stands for what of such an event belongs to no context, because the profiler could not tell.
+// A frame for counts of such events outside all contexts, where the profiler could not tell the
+// context.
 inline constexpr std::string_view kOutside = "[outside of known calls]";
 
 // The count of kOutside.
@@ -31,25 +32,27 @@ class StackTree {
         std::uint32_t parent, depth;
         Strings::Id name;
         bool handler;
-        bool inlined, jumped;  // wherever it was entered from; jumped: or inlined there
+        bool inlined, jumped;  // true if all its contexts are inlined; `jumped`: if all are jumped
+                               // to or inlined
         std::vector<std::uint64_t> counts;
     };
 
-    // `columns` counts for each frame: those of several profiles side by side. What is deeper than
-    // `most_depth` counts for the frame of that depth which it is in.
+    // `columns` is the number of counts per frame; several profiles are side by side. Frames deeper
+    // than `most_depth` count for their ancestor at that depth.
     StackTree(std::size_t columns, std::size_t most_depth);
 
-    // The frame that a function of that name has within another. 0 is outside of all calls.
+    // Returns the frame of a function called from `parent`. 0 is outside of all calls.
     std::uint32_t enter(std::uint32_t parent, std::string_view name, events::StackKind kind);
     void add(std::uint32_t frame, std::size_t first_column, Counts counts);
-    // Contexts, and kOutside if it counts anything; of the other events functions outside of all
-    // calls, and in them those that were inlined into them.
+    // Adds the contexts of a profile, and kOutside if it has counts. Adds other events by function,
+    // outside of all calls, with inlined functions within them.
     void add(const Profile& profile, std::size_t first_column,
              const std::vector<bool>& counted_by_context);
-    // Adds to each frame the counts of those within it. Once, after everything else.
+    // Adds the counts of inner frames to each frame. Call it once, after all else.
     void make_inclusive();
 
-    // Each behind its parent. The first is what is outside, its own parent, and has no name.
+    // Each frame follows its parent. Frame 0 is outside of all calls, is its own parent, and has no
+    // name.
     std::span<const Frame> frames() const { return frames_; }
     std::string_view name(const Frame& frame) const { return names_[frame.name]; }
     static events::StackKind kind(const Frame& frame) {
@@ -57,7 +60,7 @@ class StackTree {
                : frame.handler ? events::StackKind::kHandler
                                : events::StackKind::kCall;
     }
-    // The names on the way to a frame, outermost first.
+    // Names from the outermost frame to this frame.
     std::vector<std::string_view> path(std::uint32_t frame) const;
 
   private:
