@@ -1,15 +1,15 @@
 // Callgrind's format, version 1 (Valgrind's manual, "Callgrind Format Specification"), for
 // KCachegrind, QCachegrind and callgrind_annotate.
 //
-// Each function is a block, or one per object where it has instructions in several. With counts by
-// instruction, costs have addresses; what lines count beyond their instructions has address 0.
+// A function has one block for each object that contains its instructions. If the profile has
+// counts of instructions, costs have addresses. The remaining counts of lines have address 0.
 #include "framework/events/lexical.h"
 #include "framework/version.h"
 #include "tools/export/export.h"
 #include "tools/export/stacks.h"
 #include "tools/profile/call_graph.h"
 
-#include <fmt/format.h>  // format_to: clang finds none in the library
+#include <fmt/format.h>  // format_to: clang does not find it in the library
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -23,12 +23,12 @@ namespace {
 
 constexpr std::uint32_t kNoObject = std::numeric_limits<std::uint32_t>::max();
 
-// Names as `(1) name` where they first occur, then as `(1)`.
+// Writes names as `(1) name` at the first use, later as `(1)`.
 class Names {
   public:
     std::string reference(std::string_view name) {
         const auto [entry, is_new] = numbers_.try_emplace(std::string(name), numbers_.size() + 1);
-        if (is_new)  // a name ends at the line's end, and without one the number is only used
+        if (is_new)  // a name ends at the end of its line; lines without a name refer to a number
             return fmt::format("({}) {}", entry->second,
                                name.empty() ? std::string(kUnknown) : events::one_line(name));
         return fmt::format("({})", entry->second);
@@ -38,7 +38,7 @@ class Names {
     std::unordered_map<std::string, std::size_t> numbers_;
 };
 
-// Counts of a line, or of an instruction of one.
+// Counts of a line or of an instruction.
 struct Cost {
     std::uint32_t object;
     Strings::Id file;
@@ -68,9 +68,9 @@ class CallgrindDocument {
     }
 
   private:
-    // callgrind_annotate takes the costs of all calls of a function together for its inclusive
-    // ones; where there are none, its own with those of the calls in it. If these are right, it
-    // needs no caller outside.
+    // callgrind_annotate computes the inclusive costs of a function from all its calls, or, without
+    // calls, from its own costs and its callees. A caller outside is not needed if that second sum
+    // is right.
     void leave_out_callers_outside() {
         std::map<FunctionKey, std::vector<std::uint64_t>> sums;
         std::set<FunctionKey> called;
@@ -117,7 +117,7 @@ class CallgrindDocument {
         return out;
     }
 
-    // Which object a function is in: that of its first instruction, or of the calls in it.
+    // Chooses the object of each function: that of its first instruction, or of its calls.
     void find_objects() {
         if (!has_instructions_) return;
         for (const Profile::Function& function : profile_.functions())
@@ -129,8 +129,8 @@ class CallgrindDocument {
         find_objects_of_inlined();
     }
 
-    // Inlined code is where it is called. Each function is looked at once, after one that it was
-    // inlined into.
+    // Inlined functions are in the object of their caller. Visits each function once, after a
+    // function that it was inlined into.
     void find_objects_of_inlined() {
         std::vector<FunctionKey> callers;
         for (const auto& [function, object] : objects_) callers.push_back(function);
@@ -195,7 +195,7 @@ class CallgrindDocument {
         write_calls(key);
     }
 
-    // `file_` is what fl=, fi= and fe= have set.
+    // `file_` is the file of the last fl=, fi= or fe= line.
     void start_block(const FunctionKey& key, std::uint32_t object) {
         sink_.write("\n");
         if (has_instructions_)
@@ -250,13 +250,13 @@ class CallgrindDocument {
             if (has_instructions_)
                 sink_.write(fmt::format(
                     "cob={}\n", object_names_.reference(object_name(object_of(site.callee)))));
-            // Callgrind writes no cfi= either if the file is the current one. callgrind_annotate
-            // would take the two for different files, because it shortens only the current one's
-            // name.
+            // Like Callgrind, omits cfi= for the current file. callgrind_annotate shortens only the
+            // name of the current file, so it would take the two for different files.
             if (site.callee.file != file_)
                 sink_.write(fmt::format(
                     "cfi={}\n", file_names_.reference(text_of(profile_, site.callee.file))));
-            // callgrind_annotate takes the costs of 0 calls for the caller's own.
+            // callgrind_annotate adds the costs of 0 calls to the caller's own costs, so write at
+            // least 1.
             sink_.write(fmt::format("cfn={}\ncalls={} {}\n",
                                     function_names_.reference(text_of(profile_, site.callee.name)),
                                     std::max<std::uint64_t>(1, call->second.number),
@@ -265,7 +265,7 @@ class CallgrindDocument {
         }
     }
 
-    // Callers none of whose own instructions have counts.
+    // Writes callers whose own instructions have no counts.
     void write_functions_without_lines() {
         std::set<FunctionKey> written;
         for (const Profile::Function& function : profile_.functions())
@@ -285,7 +285,7 @@ class CallgrindDocument {
     Sink& sink_;
     bool has_instructions_;
     CallGraph graph_;
-    std::map<CallSite, Calls>& calls_;  // of it
+    std::map<CallSite, Calls>& calls_;  // calls of graph_
     std::map<FunctionKey, std::uint32_t> objects_;
     Names object_names_, file_names_, function_names_;
     Strings::Id file_ = 0, function_file_ = 0;

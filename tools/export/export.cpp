@@ -9,7 +9,7 @@
 #include "tools/profile/profile_files.h"
 
 #include <fmt/core.h>
-#include <fmt/format.h>  // format_to: clang finds none in the library
+#include <fmt/format.h>  // format_to: clang does not find it in the library
 #include <unistd.h>
 #include <algorithm>
 #include <array>
@@ -24,16 +24,16 @@ namespace exporting {
 
 namespace {
 
-// What a format needs of profiles.
+// The parts of profiles that formats with stacks need.
 constexpr unsigned kOfStacks = parts::kLines | parts::kInstructions | parts::kContexts;
 
 struct Format {
     std::string_view name;
     void (*write)(const Selection&, Sink&);
-    void (*write_difference)(const Profile& old, const Selection&, Sink&);  // null: it has none
-    unsigned kept;                                                          // parts of profiles
+    void (*write_difference)(const Profile& old, const Selection&, Sink&);  // null if not supported
+    unsigned kept;  // parts of the profile to keep
     bool has_stacks, has_one_event;
-    bool is_binary;  // and compressed
+    bool is_binary;  // the output is also compressed
     std::string_view readers;
 };
 
@@ -55,14 +55,14 @@ constexpr std::array kFormats = {
 
 struct Options {
     const Format* format = nullptr;
-    bool difference = false;          // of two profiles
-    std::vector<std::string> events;  // none: all
+    bool difference = false;          // export two profiles side by side
+    std::vector<std::string> events;  // empty: all
     std::string output;               // empty: standard output
     std::vector<std::string> profiles;
 };
 
 std::string format_help() {
-    std::string out = "Formats, and what reads them:\n";
+    std::string out = "Formats, and the tools that read them:\n";
     for (const Format& format : kFormats)
         out += fmt::format("  {:<12}{}\n", format.name, format.readers);
     return out +
@@ -86,14 +86,14 @@ const Format& format_named(const std::string& name) {
                             near.empty() ? "" : fmt::format(" (did you mean {}?)", near)));
 }
 
-// What is written on the command line, before it is understood.
+// Options as given, before their texts are parsed.
 struct Arguments {
     std::string format;
     Options options;
 };
 
 constexpr const char* kDescription =
-    "Converts events files for other tools; adds up the counts of several.\n\n"
+    "Converts events files for other tools. Counts of several files are added up.\n\n"
     "  assay export --format=FORMAT [options] FILE...\n";
 
 void add_options(CommandLine& line, Arguments& arguments) {
@@ -104,14 +104,14 @@ void add_options(CommandLine& line, Arguments& arguments) {
         uses +=
             fmt::format("{}{} is for {}.", uses.empty() ? "" : " ", format.name, format.readers);
     }
-    line.add_text("--format", arguments.format, names.c_str(), ("what to write\n" + uses).c_str(),
-                  Need::kRequired);
+    line.add_text("--format", arguments.format, names.c_str(),
+                  ("write this format\n" + uses).c_str(), Need::kRequired);
     line.add_list("--event", arguments.options.events, "A,B,...",
-                  "only these events, in this order; default: all");
+                  "write only these events, in this order; default: all");
     line.add_flag("--diff", arguments.options.difference,
-                  "both counts of each stack of two files, OLD and NEW; folded only");
+                  "write the counts of each stack in two files, OLD and NEW; only for folded");
     line.add_text("-o,--out", arguments.options.output, "FILE",
-                  "where to write; .gz and .zst compress; default: standard output");
+                  "write to FILE; .gz and .zst compress; default: standard output");
     line.add_arguments("FILE", arguments.options.profiles);
 }
 

@@ -1,4 +1,4 @@
-// assay export: events files in the formats that other tools read.
+// assay export: converts events files to formats of other tools.
 #pragma once
 
 #include "tools/command_line/command_line.h"
@@ -17,10 +17,9 @@ int export_main(int argc, char** argv);
 
 namespace exporting {
 
-// For --help and completion.
 std::vector<Option> options();
 
-// What of a profile to write: events by their index, at least one.
+// The profile to write, and the indices of the events to write, at least one.
 struct Selection {
     const Profile& profile;
     std::vector<std::size_t> events;
@@ -30,10 +29,10 @@ void write_callgrind(const Selection& selection, Sink& sink);
 void write_csv(const Selection& selection, Sink& sink);
 void write_firefox(const Selection& selection, Sink& sink);
 void write_folded(const Selection& selection, Sink& sink);
-// Each stack with both counts. The events of both are the same.
+// Writes each stack with its counts in both profiles, which must have the same events.
 void write_folded_difference(const Profile& old, const Selection& selection, Sink& sink);
 void write_json(const Selection& selection, Sink& sink);
-// Not compressed: the caller does that.
+// Writes uncompressed data. The caller compresses it.
 void write_pprof(const Selection& selection, Sink& sink);
 void write_speedscope(const Selection& selection, Sink& sink);
 

@@ -1,9 +1,9 @@
 // Firefox Profiler's processed profile format, version 48 (https://profiler.firefox.com; its
-// docs-developer/processed-profile-format.md and src/types/profile.js). The profiler upgrades
-// older versions when it loads them, so that this one stays readable.
+// docs-developer/processed-profile-format.md and src/types/profile.js). The profiler upgrades older
+// versions when it loads them, so this version stays readable.
 //
-// One thread per event. Each context or line with counts is a sample with its count as the weight;
-// times only keep them in order.
+// The file has one thread per event. Each context or line with counts is a sample with its count as
+// the weight. Times only keep the samples in order.
 #include "tools/export/export.h"
 #include "tools/export/stacks.h"
 #include "tools/output/formats.h"
@@ -17,17 +17,17 @@ namespace assay::exporting {
 namespace {
 
 constexpr std::uint64_t kFormatVersion = 48;
-constexpr std::uint64_t kGeckoVersion = 27;  // of the raw format that such profiles stem from
+constexpr std::uint64_t kGeckoVersion = 27;  // version of the raw format of such profiles
 constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 
-// What weights can be, as far as the profiler knows.
+// The type of weights, if the profiler knows it.
 std::string_view weight_type(const events::Event& event) {
     if (event.unit == "bytes") return "bytes";
     if (event.unit == "milliseconds" || event.unit == "ms") return "tracing-ms";
     return "samples";
 }
 
-// The tables of one thread. They are written by column, so all of it is in memory at a time.
+// The tables of one thread. The format stores them by column, so memory holds a whole thread.
 struct Thread {
     std::vector<std::string> strings;
     std::vector<std::uint64_t> function_names, function_files;  // indices of strings
@@ -120,9 +120,9 @@ class ThreadBuilder {
     }
 
     void add_contexts() {
-        // Of each context: the stack down to the call that leads to it.
+        // By context: the stack down to the call that leads to it.
         std::vector<std::uint64_t> callers(profile_.contexts().size(), kNone);
-        std::vector<std::uint64_t> depths(profile_.contexts().size());  // of inlining
+        std::vector<std::uint64_t> depths(profile_.contexts().size());  // inlining depths
         for (std::uint32_t i = 1; i < profile_.contexts().size(); ++i) {
             const Profile::Context& context = profile_.contexts()[i];
             if (context.parent != 0) {
@@ -198,7 +198,7 @@ class FirefoxDocument {
         json_.end_object();
     }
 
-    // A column of indices or numbers, null where there is none.
+    // Writes a column of indices or numbers; missing ones are null.
     void column(std::string_view key, const std::vector<std::uint64_t>& values) {
         json_.begin_array(key);
         for (const std::uint64_t value : values) {
@@ -210,7 +210,7 @@ class FirefoxDocument {
         json_.end_array();
     }
 
-    // A column that has the same value in each row.
+    // Writes a column with the same value in each row.
     void constant_column(std::string_view key, std::size_t length, std::string_view value) {
         json_.begin_array(key);
         for (std::size_t i = 0; i < length; ++i) json_.literal(value);

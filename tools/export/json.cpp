@@ -1,5 +1,4 @@
-// JSON with a schema of its own, docs/reference/export-schema.json: everything that an events file
-// has.
+// JSON with all contents of an events file. docs/reference/export-schema.json describes it.
 #include "framework/events/formula.h"
 #include "tools/export/export.h"
 #include "tools/output/formats.h"
@@ -96,7 +95,6 @@ void JsonDocument::write_counts(CountStore::Row row) {
     write_counts(all_);
 }
 
-// Of nothing, there are none.
 void JsonDocument::write_counts(Counts counts) {
     for (std::size_t i = 0; i < events_.size(); ++i)
         shown_[i] = counts.empty() ? 0 : counts[events_[i]];

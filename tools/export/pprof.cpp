@@ -1,6 +1,6 @@
-// pprof's profile.proto (https://github.com/google/pprof/blob/main/proto/profile.proto), whose
-// field numbers the constants here are. All fields of the outermost message are repeated ones, or
-// stand alone, so that they can be written as they come, in any order.
+// pprof's profile.proto (https://github.com/google/pprof/blob/main/proto/profile.proto), with its
+// field numbers as constants. All fields of the outermost message are repeated or independent, so
+// they can be written in any order.
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/export/export.h"
@@ -21,18 +21,18 @@ namespace assay::exporting {
 namespace {
 
 // Messages in the wire format of protocol buffers
-// (https://protobuf.dev/programming-guides/encoding/), as far as pprof's profiles need it.
+// (https://protobuf.dev/programming-guides/encoding/), limited to the features of pprof's profiles.
 
 class ProtobufMessage {
   public:
-    // Fields of value 0 are left out, as that is what their absence means.
+    // Omits fields with value 0, which is the default.
     void number(unsigned field, std::uint64_t value) {
         if (value == 0) return;
         append_varint(std::uint64_t{field} << 3 | kVarint);
         append_varint(value);
     }
     void boolean(unsigned field, bool value) { number(field, value ? 1 : 0); }
-    // A string, or a message in this one.
+    // Writes a string or an inner message.
     void bytes(unsigned field, std::string_view value) {
         append_varint(std::uint64_t{field} << 3 | kLengthDelimited);
         append_varint(value.size());
@@ -57,8 +57,8 @@ class ProtobufMessage {
     std::string bytes_;
 };
 
-// Objects have addresses of their own, as if object N had been loaded at N * kObjectBytes; the
-// first is mostly the program, and has the addresses that debuggers and disassemblers show.
+// Gives objects separate addresses, as if object N were loaded at N * kObjectBytes. The first
+// object usually is the program. It keeps the addresses that debuggers and disassemblers show.
 constexpr std::uint64_t kObjectBytes = std::uint64_t{1} << 44;
 
 class PprofDocument {
@@ -75,7 +75,7 @@ class PprofDocument {
 
     void write() {
         check_totals();
-        text("");  // must be the first
+        text("");  // the first text must be empty
         write_header();
         write_mappings();
         for (std::uint32_t place = 0; place < profile_.places().size(); ++place) write_lines(place);
@@ -97,7 +97,7 @@ class PprofDocument {
         kComment = 13,
         kDefaultSampleType = 14,
     };
-    // A function that was not inlined, with those that were inlined into it, innermost first.
+    // A function with the functions inlined into it, innermost first.
     struct Frame {
         struct Line {
             std::uint64_t function, line;
@@ -105,7 +105,7 @@ class PprofDocument {
                 return std::tie(function, line) < std::tie(other.function, other.line);
             }
         };
-        std::uint64_t object_number;  // 0: none
+        std::uint64_t object_number;  // 0 if unknown
         std::uint64_t address;
         std::vector<Line> lines;
         bool operator<(const Frame& other) const {
@@ -134,12 +134,12 @@ class PprofDocument {
         sink_.write(outer.encoded());
     }
 
-    // The index of a text, which is written when it first occurs.
+    // Returns the index of a text. Writes the text at its first use.
     std::uint64_t text(std::string_view text) {
         const auto [entry, is_new] = texts_.try_emplace(std::string(text), texts_.size());
         if (is_new) {
             ProtobufMessage outer;
-            // Readers refuse a message with a text that is not UTF-8.
+            // Readers reject messages with text that is not UTF-8.
             outer.bytes(kStringTable, printable(text));
             sink_.write(outer.encoded());
         }
@@ -191,9 +191,9 @@ class PprofDocument {
         ProtobufMessage function;
         function.number(1, id);
         function.number(2, text(name));
-        // With any of these, a name that the linker does not know: pprof would take it for a
-        // symbol's, and leave out template arguments, parameters and unnamed namespaces, in which
-        // alone functions can differ.
+        // pprof takes a linkage name for a symbol and shortens it: it removes template arguments,
+        // parameters and unnamed namespaces, by which alone functions may differ. Readable names
+        // with < or ( are therefore not written as linkage names.
         const bool is_readable = name.find_first_of("<(") != std::string_view::npos;
         if (!linkage_name.empty())
             function.number(3, text(linkage_name));
@@ -203,7 +203,7 @@ class PprofDocument {
         field(kFunction, function);
     }
 
-    // One that is no function of the program.
+    // The location of a frame that is not a function of the program.
     std::uint64_t pseudo_location(std::string_view name) {
         const auto [entry, is_new] = pseudo_locations_.try_emplace(std::string(name), 0);
         if (is_new) {
@@ -235,7 +235,7 @@ class PprofDocument {
         return entry->second;
     }
 
-    // The counts of those events that are, or are not, counted by context.
+    // Writes the counts of events that are counted by context, or of the others.
     void write_sample(std::span<const std::uint64_t> locations, Counts counts, bool by_context) {
         std::vector<std::uint64_t> values;
         for (std::size_t i = 0; i < events_.size(); ++i)
@@ -261,7 +261,8 @@ class PprofDocument {
             });
     }
 
-    // Of a line or an instruction, and of the calls through which it was inlined.
+    // The source lines of a line or an instruction, including the calls through which it was
+    // inlined.
     template <typename Row>
     std::vector<Frame::Line> source_lines(const Row& row) {
         const Profile::Place& place = profile_.places()[row.place];
@@ -284,7 +285,7 @@ class PprofDocument {
         if (!any_count(counts_)) return;
         const std::vector<std::uint32_t> path = stacks_.to(context);
         std::vector<std::uint64_t> locations;
-        Frame frame{};           // being executed: the call that leads to the last one
+        Frame frame{};  // the frame being built, with the call that leads to the frame before it
         std::uint64_t line = 0;  // of that call
         for (std::size_t i = path.size(); i-- > 0;) {
             if (path[i] == 0) {

@@ -1,5 +1,5 @@
-// speedscope's file format (https://www.speedscope.app/file-format-schema.json): one sampled
-// profile per event, each context or line a sample with its count as weight.
+// speedscope's file format (https://www.speedscope.app/file-format-schema.json), with one sampled
+// profile per event. Each context or line is a sample with its count as the weight.
 #include "tools/export/export.h"
 #include "tools/export/stacks.h"
 #include "tools/output/formats.h"
@@ -10,8 +10,8 @@ namespace assay::exporting {
 
 namespace {
 
-// Frames: the two that stand for others, then one per function name that a context has, one per
-// function, one per site, which is the function that called there, and one per line.
+// Order of the frames: two substitutes, then one per function name in contexts, one per function,
+// one per inlining site (the calling function), and one per line.
 class SpeedscopeDocument {
   public:
     SpeedscopeDocument(const Selection& selection, Sink& sink)

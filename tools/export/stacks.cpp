@@ -19,7 +19,7 @@ bool is_counted_by_context(const Profile& profile, std::size_t event) {
 
 Stacks::Stacks(const Profile& profile)
     : profile_(profile), depths_(profile.contexts().size()), last_outer_(depths_.size()) {
-    // A context stands behind the one that it was entered from.
+    // Parents precede their contexts.
     for (std::uint32_t context = 1; context < depths_.size(); ++context) {
         const std::uint32_t parent = profile.contexts()[context].parent;
         depths_[context] = depths_[parent] + 1;
@@ -57,13 +57,13 @@ std::string source_position(std::string_view file, std::uint32_t line) {
     return std::string(file) + ":" + (line == 0 ? "?" : std::to_string(line));
 }
 
-// Folded stacks (Brendan Gregg's flamegraph.pl and many others): `outer;inner;innermost COUNT`. Of
-// two profiles as his difffolded.pl writes them: `outer;inner;innermost OLD NEW`.
+// Folded stacks for Brendan Gregg's flamegraph.pl and many others: `outer;inner;innermost COUNT`.
+// Two profiles are written as his difffolded.pl writes them: `outer;inner;innermost OLD NEW`.
 
 namespace {
 
-// Semicolons separate frames, and line ends stacks. A number behind a blank at the end of a stack
-// is one more count for flamegraph.pl.
+// Replaces semicolons, which separate frames, and line ends, which end stacks. flamegraph.pl takes
+// a number after a final blank as another count.
 std::string frame_name(std::string_view name) {
     std::string out(name);
     std::replace(out.begin(), out.end(), ';', ':');
@@ -111,7 +111,7 @@ void write_functions(const Profile& profile, std::size_t event, Sink& sink) {
 
 }  // namespace
 
-// By the names of functions, as places move between versions.
+// Matches stacks by names of functions, because addresses and lines change between versions.
 void write_folded_difference(const Profile& old, const Selection& selection, Sink& sink) {
     const Profile& profile = selection.profile;
     const std::size_t event = selection.events.front();

@@ -1,8 +1,6 @@
-// What the formats of call stacks, and of lines and instructions, have in common.
-//
-// An event that is counted by calling context is exported by context. What of it belongs to no
-// context is a stack of one frame, kOutside. Any other event is exported by function and line, as
-// if each function had been called by nobody.
+// Shared parts of the formats for call stacks, lines and instructions. Events that are counted by
+// calling context are exported by context. Their counts outside all contexts are a stack of one
+// frame, kOutside. Other events are exported by function and line, without callers.
 #pragma once
 
 #include "tools/profile/profile.h"
@@ -17,8 +15,8 @@
 
 namespace assay::exporting {
 
-// Stands for the middle of a stack that has more frames than kMostFrames. Formats that list each
-// stack in full would otherwise need space quadratic in the depth of a recursion.
+// Replaces the middle of a stack with more than kMostFrames frames. Formats that list each stack in
+// full would otherwise take space quadratic in the depth of a recursion.
 inline constexpr std::string_view kLeftOut = "[frames left out]";
 inline constexpr std::size_t kMostFrames = 512;
 
@@ -33,26 +31,23 @@ class Stacks {
 
   private:
     const Profile& profile_;
-    // By context: how many frames it has; of those with many, the last frame before kLeftOut.
+    // By context: the number of frames, and the last frame before kLeftOut if there is one.
     std::vector<std::uint32_t> depths_, last_outer_;
 };
 
-// The unit of an event if it is one that both pprof and speedscope know; else `otherwise`.
+// The unit of an event if both pprof and speedscope know it; else `otherwise`.
 std::string_view unit_of(const events::Event& event, std::string_view otherwise);
 
 // FILE:LINE without folders, or an empty text if the file is unknown.
 std::string source_position(std::string_view file, std::uint32_t line);
 
 inline constexpr std::string_view kUnknown = "???";
-// The file of the function of that name, which is all that contexts know; else kUnknown.
+// The file of the function of a context, which has only a name; kUnknown if not known.
 std::string_view file_of(const Profile& profile, Strings::Id function);
 
-// Lines and instructions of a place, by the sites where they were inlined, without counting
-// anything twice: an instruction's counts are in its line's, too.
-
-// Calls `of_instruction(instruction, counts)` for each instruction of a place with those of its
-// counts, and behind those of a line `of_rest(line, counts)` with what no instruction accounts for,
-// if there is anything. The counts are valid during the call.
+// Calls `of_instruction(instruction, counts)` for each instruction of a place. After the
+// instructions of each line and site, calls `of_rest(line, counts)` with the remaining counts of
+// the line, if any. No count is passed twice. The counts are valid during the call.
 template <typename OfInstruction, typename OfRest>
 void for_each_part(const Profile& profile, std::uint32_t place, const OfInstruction& of_instruction,
                    const OfRest& of_rest) {
