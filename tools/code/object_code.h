@@ -1,6 +1,5 @@
-// The code of a profile's objects, from the current files.
-//
-// Also the targets of branches, and the variables that values point to.
+// The code of a profile's objects, read from the current files. Also finds targets of branches, and
+// variables that values point to.
 #pragma once
 
 #include "framework/events/header.h"

@@ -1,4 +1,4 @@
-// What programs read, and browsers: JSON, CSV and pages of HTML.
+// Formats for programs and browsers: JSON, CSV and pages of HTML.
 #pragma once
 
 #include "tools/output/output.h"
@@ -12,27 +12,22 @@
 
 namespace assay {
 
-// Comma-separated values (RFC 4180).
-
-// In quotes if it must be.
+// A field of comma-separated values (RFC 4180), in quotes if needed.
 std::string csv_field(std::string_view text);
 
-// Text in pages of HTML.
-
-// What comes from files, so that it is nothing but text, in elements and in quoted attributes.
+// Escapes text from files for HTML, in elements and in quoted attributes.
 std::string html_text(std::string_view text);
 
-// The beginning of a page up to its body, with a title and a style that are HTML and CSS already.
-// Its policy keeps it from loading or sending anything, whatever is in it.
+// Writes a page of HTML up to its body. `title` and `style` must be valid HTML and CSS. The policy
+// of the page forbids it to load or send data, whatever it contains.
 void begin_page(std::string_view title, std::span<const std::string_view> style, bool has_scripts,
                 Sink& sink);
 
-// JSON as it is made, without a tree of it in memory.
+// Writes JSON piece by piece, without a tree in memory.
 
 class JsonWriter {
   public:
-    // How texts are written: what reads them takes any, or they are shown to people, hence
-    // printable.
+    // Whether texts are only made valid, or also printable because people read them.
     enum class Texts { kAny, kPrintable };
 
     explicit JsonWriter(Sink& sink, Texts texts = Texts::kAny) : sink_(sink), texts_(texts) {}
@@ -41,7 +36,7 @@ class JsonWriter {
     void end_object() { end('}'); }
     void begin_array() { begin('['); }
     void end_array() { end(']'); }
-    // Of the next value.
+    // Writes the key of the next value.
     void key(std::string_view name);
     void begin_object(std::string_view name) {
         key(name);
@@ -51,7 +46,7 @@ class JsonWriter {
         key(name);
         begin_array();
     }
-    // An array of objects: `members` writes those of one, of each of the values.
+    // Writes an array of objects. `members` writes the members for one of the values.
     template <typename Values, typename Members>
     void objects(std::string_view name, const Values& values, const Members& members) {
         begin_array(name);
@@ -64,19 +59,19 @@ class JsonWriter {
     }
 
     void text(std::string_view text);
-    // As a text: 0x1f.
+    // Writes an address as text, such as "0x1f".
     void address(std::uint64_t address);
     void number(std::uint64_t number);
     void real(double number);
-    // Null if there is none.
+    // Writes null for no value.
     void real(std::optional<double> number);
     void boolean(bool value) { raw(value ? "true" : "false"); }
     void null() { raw("null"); }
-    // Any other value, as it is written in JSON.
+    // Writes a value that is already JSON.
     void literal(std::string_view value) { raw(value); }
     void numbers(std::span<const std::uint64_t> numbers);
 
-    // A key and its value.
+    // Write a key and its value.
     void text(std::string_view name, std::string_view value) {
         key(name);
         text(value);
@@ -104,7 +99,7 @@ class JsonWriter {
         end_array();
     }
     void texts(std::string_view name, std::span<const std::string> values);
-    // Objects of "name" and "text".
+    // Writes objects with the members "name" and "text".
     void named_texts(std::string_view name,
                      std::span<const std::pair<std::string, std::string>> values);
 
@@ -116,10 +111,10 @@ class JsonWriter {
 
     Sink& sink_;
     Texts texts_;
-    bool first_ = true;  // in its object or array; behind a key
+    bool first_ = true;  // true at the start of an object or array, and after a key
 };
 
-// A JSON string, quotes included; what is not UTF-8 becomes U+FFFD.
+// Returns a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD.
 std::string json_string(std::string_view text);
 
 }  // namespace assay

@@ -50,7 +50,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows, std::size
     return text;
 }
 
-// https://no-color.org: any value that is not empty switches colour off.
+// https://no-color.org: a value that is not empty switches colours off.
 bool terminal_has_color() {
     const char* const no_color = std::getenv("NO_COLOR");
     const char* const terminal = std::getenv("TERM");
@@ -81,8 +81,8 @@ void Output::section(std::string_view title) {
     write(rule + "\n-- " + std::string(title) + "\n" + rule + "\n");
 }
 
-// As git does it: the shell runs $PAGER, and less keeps colours and does not clear the screen; nor
-// does it break lines, which would tear columns apart.
+// Works as in git: the shell runs $PAGER. By default, less keeps colours, leaves the screen, and
+// does not wrap lines, which would break columns.
 void Output::start_pager() {
     const char* const chosen = std::getenv("PAGER");
     const char* const pager =
@@ -92,7 +92,7 @@ void Output::start_pager() {
     std::fflush(nullptr);
     pager_ = fork();
     if (pager_ == 0) {
-        // The user's options stay. -R comes first, because colours need it.
+        // Keeps the user's options. -R comes first, because colours need it.
         const char* const options = std::getenv("LESS");
         setenv("LESS", options == nullptr ? "FRSX" : ("-R " + std::string(options)).c_str(), 1);
         dup2(ends[0], STDIN_FILENO);
@@ -106,13 +106,13 @@ void Output::start_pager() {
         pager_ = 0;
         return;
     }
-    // Each write shall tell whether the pager is still there.
+    // Unbuffered, so that each write tells whether the pager still runs.
     std::setvbuf(pipe, nullptr, _IONBF, 0);
     std::signal(SIGPIPE, SIG_IGN);
     stream_ = pipe;
 }
 
-// Returns its status.
+// Returns the exit status of the pager.
 int Output::close_pager() {
     std::fclose(stream_);
     stream_ = nullptr;
@@ -123,8 +123,8 @@ int Output::close_pager() {
     return status;
 }
 
-// Who leaves the pager early wants no more. But if the shell could not run it, which its status
-// says (POSIX, Shell Command Language, 2.8.2), the text goes where it would go without a pager.
+// A user who leaves the pager wants no more text. But if the shell could not run the pager (POSIX,
+// Shell Command Language, 2.8.2), writes the text to standard output.
 void Output::end_pager() {
     const int status = close_pager();
     const int exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
@@ -148,7 +148,7 @@ void Output::write_buffer() {
     if (pager_ != 0 && !pager_has_read_) for_pager_ += buffer_;
     write_through(buffer_);
     buffer_.clear();
-    // No pipe of an ordinary user holds more (pipe(7)).
+    // Pipes of ordinary users hold less (pipe(7)), so the pager has read some text.
     constexpr std::size_t kMostUnread = std::size_t{1} << 20;
     if (for_pager_.size() <= kMostUnread) return;
     pager_has_read_ = true;

@@ -1,5 +1,5 @@
-// Where the output of a command goes. Text for people goes to standard output, and through a pager
-// if there is more of it than the terminal has lines; results go to files.
+// Writes the output of commands. Text for people goes to standard output, through a pager if it is
+// longer than the terminal. Results go to files.
 #pragma once
 
 #include "framework/events/file.h"
@@ -18,19 +18,19 @@
 
 namespace assay {
 
-// The text and blanks behind it up to that width.
+// Adds blanks after the text up to the width.
 std::string padded(std::string_view text, std::size_t width);
-// A line for each row of texts, in columns as wide as their widest text. The first `left` columns
-// begin at one place, the others end at one.
+// Formats rows of texts in columns as wide as their widest text. Aligns the first `left` columns to
+// the left and the others to the right.
 std::string aligned(const std::vector<std::vector<std::string>>& rows, std::size_t left);
 
-// Whether colours are wanted and can be shown where stdout goes.
+// True if standard output is a terminal that shows colours, and the user wants them.
 bool terminal_has_color();
 
-// What writing to standard output has failed with, as the error to throw.
+// The error to throw if writing to standard output failed.
 Error cannot_print(int error_number);
 
-// For a few lines. Throws Error if they could not be written.
+// Writes a few lines to standard output. Throws Error on failure.
 void print_text(std::string_view text);
 template <typename... Args>
 void print(fmt::format_string<Args...> format, Args&&... args) {
@@ -41,7 +41,7 @@ class Output {
   public:
     enum class Paging : std::uint8_t {
         kNever,
-        kIfLong,  // and stdout is a terminal
+        kIfLong,  // if stdout is a terminal
     };
     explicit Output(std::FILE* stream, Paging paging = Paging::kNever);
     ~Output();
@@ -52,10 +52,10 @@ class Output {
         buffer_ += text;
         if (buffer_.size() >= kBlockBytes) write_buffer();
     }
-    // A line across the page, a title, and another such line.
+    // Writes a title between two lines across the page.
     void section(std::string_view title);
-    // Waits for the pager. Throws Error if any of the text could not be written, unless nobody
-    // wants to see more of it.
+    // Waits for the pager. Throws Error if text could not be written, except if the user left the
+    // pager.
     void finish();
 
   private:
@@ -66,33 +66,33 @@ class Output {
     int close_pager();
     void end_pager();
 
-    std::FILE* stream_;               // null: nobody wants more
-    std::size_t terminal_lines_ = 0;  // 0: no pager is wanted, or it has been started
+    std::FILE* stream_;               // null after the user left the pager
+    std::size_t terminal_lines_ = 0;  // 0 without a pager, or after the decision about it
     pid_t pager_ = 0;
     std::string buffer_;
-    std::string for_pager_;  // all that it was given, while it may have read none of that
+    std::string for_pager_;  // text given to the pager, until it has certainly read some
     bool pager_has_read_ = false;
 };
 
-// Where a command's result goes: a file, complete or not at all, or standard output.
+// Writes a result to a file or to standard output. A file is written completely or not at all.
 
 enum class Compress : std::uint8_t {
-    kByName,  // if the name ends in .gz or .zst
-    kGzip,    // once, whatever the name
+    kByName,  // compress if the name ends in .gz or .zst
+    kGzip,    // compress once, for any name
 };
 
 class Sink {
   public:
-    // An empty path: standard output.
+    // An empty path means standard output.
     explicit Sink(const std::string& path, Compress compress = Compress::kByName);
-    // Passed on.
+    // Passes the output on to `consumer`.
     Sink(events::Consumer consumer, Compress compress);
 
     void write(std::string_view text) {
         buffer_ += text;
         if (buffer_.size() >= kBlockBytes) flush();
     }
-    // Throws Error if any of the text could not be written.
+    // Throws Error if output could not be written.
     void finish();
 
   private:
