@@ -10,7 +10,8 @@ namespace assay::report {
 
 namespace {
 
-// Of Python with two modules, these execute 98 % of its instructions; they take 0.8 MB of a page.
+// For Python with two modules, these cover 98 % of the executed instructions and take 0.8 MB of a
+// page.
 constexpr std::size_t kMostInstructions = 60'000;
 
 }  // namespace
@@ -73,7 +74,7 @@ void Assembly::disassemble() {
     }
 }
 
-// Addresses say nothing of another build.
+// Reads old counts only of unchanged objects, because addresses differ between builds.
 void Assembly::read_old() {
     is_same_.resize(profile_.objects().size());
     if (!old_) return;
@@ -94,7 +95,8 @@ void Assembly::read_old() {
     }
 }
 
-// "main, walk.c:12 < ...", from the call to the function that was not inlined.
+// Returns the index of a text such as "main, walk.c:12 < ...", from the innermost call to the
+// function that was not inlined.
 std::uint64_t Assembly::number_of_site(std::uint32_t site) {
     const auto [found, is_new] = site_numbers_.try_emplace(site, sites_.size());
     if (!is_new) return found->second;

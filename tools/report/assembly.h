@@ -1,4 +1,4 @@
-// The instructions of a page's sources, of a profile that has counts of instructions.
+// The instructions below the source lines of a page, if the profile has counts of instructions.
 #pragma once
 
 #include "tools/code/object_code.h"
@@ -17,14 +17,14 @@ namespace assay::report {
 
 class Assembly {
   public:
-    // Of the functions with the highest shares, as many as a page can hold. `old` may be null. All
-    // must outlive this.
+    // Takes the functions with the highest shares, until the page is full. `old` may be null. All
+    // arguments must outlive this object.
     Assembly(const Profile& profile, const Profile* old, const FunctionList& functions);
 
-    // Those of the lines of a source file, by address; null if it has none.
+    // Writes the instructions of a source file by address, or null.
     void write(Strings::Id file, JsonWriter& json);
-    // What is known of all files, behind them: objects and why their code is not there, the places
-    // where code was inlined, and how many instructions are left out. Null if the profile has no
+    // Call it after write() for all files. Writes the objects, the reasons for missing code, the
+    // inlining sites, and the number of instructions left out. Writes null if the profile has no
     // counts of instructions.
     void write_summary(JsonWriter& json) const;
 
@@ -45,11 +45,11 @@ class Assembly {
     std::map<Strings::Id, std::vector<Row>> rows_;  // by file
     std::size_t left_out_ = 0;
     std::map<Address, CodeText> code_;
-    std::vector<std::string> problems_;  // by object: why there is no code; "" if there is
-    std::vector<bool> is_same_;          // by object: the old profile is of the same code
+    std::vector<std::string> problems_;  // by object: the reason for missing code, or ""
+    std::vector<bool> is_same_;          // by object: true if the old profile has the same code
     std::map<Address, Column> old_counts_;
-    std::vector<std::string> sites_ = {""};                           // as texts
-    std::map<std::uint32_t, std::uint64_t> site_numbers_ = {{0, 0}};  // in sites_, by site
+    std::vector<std::string> sites_ = {""};                           // texts of inlining sites
+    std::map<std::uint32_t, std::uint64_t> site_numbers_ = {{0, 0}};  // index in sites_ by site
 };
 
 }  // namespace assay::report

@@ -18,13 +18,14 @@ namespace assay::report {
 
 namespace {
 
-// Each interval is compared with each point.
+// Limits the time: each interval is compared with each point.
 constexpr std::size_t kMostPoints = 10'000;
-constexpr std::size_t kMostLineBytes = 4096;  // of points and weights
+constexpr std::size_t kMostLineBytes = 4096;  // in files of points and weights
 
-using Vector = std::vector<std::pair<std::uint32_t, double>>;  // block and share, by block
+using Vector =
+    std::vector<std::pair<std::uint32_t, double>>;  // block and its share, sorted by block
 
-// Passes the lines of a file with their numbers.
+// Calls `function` for each line of a file with its number.
 void for_each_line(const std::string& path,
                    const std::function<void(std::string_view, std::size_t)>& function) {
     std::string partial;
@@ -101,8 +102,8 @@ void read_weights(const std::string& path, std::vector<SimulationPoint>& points)
     });
 }
 
-// As clusters are numbered once more in another run of what chooses points, files that do not
-// belong together are found by the intervals of the points.
+// Checks labels by the intervals of the points, because each choice of points numbers the clusters
+// anew.
 std::vector<std::uint32_t> read_labels(const std::string& path,
                                        const std::vector<SimulationPoint>& points,
                                        std::size_t intervals) {
@@ -139,7 +140,7 @@ std::uint32_t nearest_point(const Vector& vector, const std::vector<Vector>& vec
     return nearest;
 }
 
-// Each interval's, with how many instructions it has.
+// Returns the vector of each interval. Stores the number of its instructions.
 std::vector<Vector> read_vectors(const std::string& path,
                                  std::vector<std::uint64_t>& instructions) {
     std::vector<Vector> vectors;
@@ -169,7 +170,7 @@ std::vector<Vector> read_vectors(const std::string& path,
     return vectors;
 }
 
-// As assay simpoint does: of what is in a phase with a point.
+// Computes weights as assay simpoint does: shares of the intervals in phases with a point.
 void compute_weights(Phases& phases) {
     double all = 0;
     for (std::size_t i = 0; i < phases.phases.size(); ++i) {

@@ -15,11 +15,10 @@ namespace assay::report {
 
 namespace {
 
-// What a page can hold and a reader wants to see; the rest is added up, or left out and said so.
-// Frames that have less than this share of every event are not drawn: they would be narrower than
-// a hundredth of a pixel.
+// Limits of a page. Smaller parts are added up, or left out with a note. Frames with a smaller
+// share of every event are not drawn: they are narrower than a hundredth of a pixel.
 constexpr double kLeastFrame = 1e-5;
-constexpr double kLeastCalls = 1e-4;  // share of a total, of functions and calls in their view
+constexpr double kLeastCalls = 1e-4;  // smallest share of functions and calls in the view of calls
 constexpr std::size_t kMostStackDepth = 256;
 
 class DataDocument {
@@ -46,7 +45,7 @@ class DataDocument {
         write_flame_graph();
         json_.key("calls");
         if (old_)
-            json_.null();  // only one profile's calls can be shown
+            json_.null();  // the page shows calls of one profile only
         else
             write_calls(profile_, kLeastCalls, json_);
         json_.key("groups");
@@ -122,7 +121,7 @@ void DataDocument::write_derived() {
 
 // --- Flame graph
 
-// Names, and what each frame and those in it count: now, and in the old profile if there is one.
+// Writes names and inclusive counts of frames, and their old counts in a difference.
 void DataDocument::write_flame_graph() {
     const std::vector<bool> by_context = counted_by_context(profile_, old_);
     const bool has_sites = profile_.has_sites() || (old_ && old_->has_sites());
@@ -145,7 +144,7 @@ void DataDocument::write_flame_graph() {
         const StackTree::Frame& frame = tree.frames()[i];
         const Counts counts = Counts(frame.counts).first(columns_),
                      old_counts = Counts(frame.counts).last(columns_);
-        // A frame is never larger than the one it is in, so what is left out is whole subtrees.
+        // An inner frame is never larger than its outer frame, so this leaves out whole subtrees.
         if (i != 0 && std::max(share(counts), share(old_counts)) < kLeastFrame) continue;
         numbers[i] = static_cast<std::uint32_t>(names.size());
         parents.push_back(numbers[frame.parent]);
@@ -251,7 +250,7 @@ void write_axis(const events::Axis& axis, JsonWriter& json) {
     json.end_object();
 }
 
-// By column, x first: as it is drawn.
+// Writes series by column, x first, as the page draws them.
 void write_all(const Profile& profile, std::string_view version, JsonWriter& json) {
     for (const events::Series& series : profile.series()) {
         json.begin_object();

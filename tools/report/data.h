@@ -1,4 +1,4 @@
-// The data of a report, as the JSON that page/ shows.
+// Writes the data of a report as JSON for the scripts in page/.
 #pragma once
 
 #include "tools/output/formats.h"
@@ -17,34 +17,28 @@ namespace assay::report {
 
 struct Content {
     const Profile& profile;
-    const Profile* old;    // null: no difference
-    const Groups* groups;  // null: there are none
+    const Profile* old;    // null without a difference
+    const Groups* groups;  // null without groups
     std::optional<Phases> phases;
 };
 
 void write_data(const Content& content, const Options& options, Sink& sink);
 
-// Whose the counts are: groups, with the lines of source that their counts are of, and of threads
-// and processes also the functions, for the page.
-
-// Those with the largest shares of any event; null if `groups` is.
+// Writes the groups with the largest shares of any event, with their source lines. Threads and
+// processes also get their functions. Writes null if `groups` is null.
 void write_groups(const Groups* groups, Counts totals, const FunctionList& functions,
                   JsonWriter& json);
 
-// The values of a profile's instructions, and its series, for the page.
-
-// The lists that have seen the most. What is an address in one of the profile's files has its name
-// there.
+// Writes the lists with the most values. Values that are addresses in a file of the profile get
+// their names.
 void write_values(const Profile& profile, JsonWriter& json);
 
-// The series of a profile, as the page plots them.
-
-// `old`: of a report on a difference, whose series stand beside those of the profile; else null.
+// Writes the series that the page plots. `old` is the old profile of a difference, or null.
 void write_series(const Profile& profile, const Profile* old, JsonWriter& json);
 
-// What a report consists of besides its data; made from page/ and third_party/ by embed.py.
+// Styles and scripts of a report. embed.py makes them from page/ and third_party/.
 
-// In pieces that follow one another.
+// Consecutive pieces of one text.
 extern const std::span<const std::string_view> kStyle, kScript;
 
 }  // namespace assay::report

@@ -45,7 +45,7 @@ FunctionList::FunctionList(const Profile& profile, const Profile* old)
     sort(profile.totals());
 }
 
-// Rows of one place become one.
+// Adds functions. Functions with the same place become one row.
 void FunctionList::add(const Profile& profile, const std::vector<std::uint32_t>& numbers,
                        Column Row::*counts, std::vector<std::uint32_t>& row_of) {
     for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -62,7 +62,7 @@ void FunctionList::add(const Profile& profile, const std::vector<std::uint32_t>&
     }
 }
 
-// What refers to rows follows.
+// Sorts the rows, and adapts the numbers that refer to them.
 void FunctionList::sort(Counts totals) {
     std::vector<double> shares;
     shares.reserve(rows_.size());
@@ -139,7 +139,7 @@ class CallsDocument {
         return false;
     }
 
-    // The last one is the caller outside.
+    // The last function is the caller outside.
     void write_functions(const CallGraph& graph) {
         std::vector<std::string> files, names;
         std::vector<Counts> inclusive, exclusive;

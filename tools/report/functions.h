@@ -1,5 +1,4 @@
-// The functions of a page, and who calls whom: those of a profile or, where it shows a difference,
-// of both.
+// The functions and calls of a page: those of a profile or, for a difference, of both profiles.
 #pragma once
 
 #include "tools/output/formats.h"
@@ -17,11 +16,11 @@
 
 namespace assay::report {
 
-// Counts by event, as the page has them: a column for each event, a number in it for each row.
+// Counts of one event: a number for each row.
 
 using Column = std::vector<std::uint64_t>;
 
-// The largest share of a total that the counts have.
+// The largest share that one of the counts has of its total.
 inline double largest_share(Counts counts, Counts totals) {
     double largest = 0;
     for (std::size_t i = 0; i < counts.size(); ++i)
@@ -39,7 +38,7 @@ inline void write_columns(std::string_view key, const std::vector<Column>& colum
     json.end_array();
 }
 
-// The same, of rows.
+// Writes columns from rows.
 inline void write_rows(std::string_view key, const std::vector<Counts>& rows, std::size_t events,
                        JsonWriter& json) {
     std::vector<Column> columns(events, Column(rows.size()));
@@ -65,28 +64,28 @@ class Columns {
 
 class FunctionList {
   public:
-    static constexpr std::size_t kMostWritten = 20'000;  // that a page can hold
+    static constexpr std::size_t kMostWritten = 20'000;  // limit of a page
 
     struct Row {
         std::string_view file, name;
-        FunctionMatching::Place former;  // in the old profile, if that is another place
+        FunctionMatching::Place former;  // in the old profile, if it differs
         Column counts, old;
     };
 
-    // `old` may be null. Functions that are one in both, as `assay diff` finds them, are one row.
-    // Both must outlive this.
+    // `old` may be null. A function of both profiles, matched as in `assay diff`, is one row. Both
+    // must outlive this object.
     FunctionList(const Profile& profile, const Profile* old);
 
-    // The highest shares first.
+    // Rows by descending share.
     const std::vector<Row>& rows() const { return rows_; }
-    // The row of a function of a profile, by its number there.
+    // The row of a function of a profile, by its index there.
     std::uint32_t row_of(std::uint32_t function) const { return row_of_[function]; }
     std::uint32_t row_of_old(std::uint32_t function) const { return row_of_old_[function]; }
     std::optional<std::uint32_t> find(std::string_view file, std::string_view name) const;
-    // What a file of the old profile is called in the new one.
+    // The new name of a file of the old profile.
     std::string_view file_of_old(std::string_view name) { return matching_.file(name); }
 
-    // What a page can hold of them.
+    // Writes the first kMostWritten rows.
     void write(JsonWriter& json) const;
 
   private:
@@ -104,10 +103,8 @@ class FunctionList {
     std::vector<std::uint32_t> row_of_, row_of_old_;
 };
 
-// What each function counts with all that it calls, its callers and its callees, for the page.
-
-// Functions and calls with at least `least_share` of an event's total; null if the profile has no
-// contexts.
+// Writes inclusive counts, callers and callees of functions. Leaves out functions and calls below
+// `least_share` of every total. Writes null if the profile has no contexts.
 void write_calls(const Profile& profile, double least_share, JsonWriter& json);
 
 }  // namespace assay::report

@@ -17,7 +17,7 @@ namespace assay::report {
 
 namespace {
 
-// The rest is left out and said so.
+// Limits of a page. More groups and lines are left out with a note.
 constexpr std::size_t kMostGroups = 10'000;
 constexpr std::size_t kMostLines = 100'000;
 
@@ -46,7 +46,7 @@ class GroupsDocument {
 
     double share(Counts counts) const { return largest_share(counts, totals_); }
 
-    // A group comes before those in it, which cannot have larger shares.
+    // Outer groups precede their inner groups, which cannot have larger shares.
     void choose_groups() {
         const std::vector<Groups::Group>& groups = groups_.groups();
         std::vector<double> shares;
@@ -59,13 +59,13 @@ class GroupsDocument {
         shown_.resize(std::min(shown_.size(), kMostGroups));
     }
 
-    // With what groups of each have together, of which some may be left out.
+    // Writes the kinds with the sum of all their groups, including those left out.
     void write_kinds() {
         const std::vector<Groups::Group>& groups = groups_.groups();
         json_.begin_array("kinds");
         for (const std::string& kind : groups_.kinds()) {
             std::vector<std::uint64_t> sum(totals_.size());
-            bool stands_alone = false;  // members are shown in their types
+            bool stands_alone = false;  // types show their members
             for (const Groups::Group& group : groups) {
                 const bool is_outer = group.parent == Groups::kNone;
                 if (group.kind != kind || (!is_outer && groups[group.parent].kind == kind))
@@ -85,7 +85,7 @@ class GroupsDocument {
     void write_shown() {
         std::map<std::uint32_t, std::uint64_t> indices;
         std::vector<std::string> kinds, names;
-        std::vector<std::uint64_t> parents;  // the index plus 1; 0: in none
+        std::vector<std::uint64_t> parents;  // index + 1; 0 for outermost groups
         std::vector<Counts> counts;
         for (const std::uint32_t number : shown_) {
             const Groups::Group& group = groups_.groups()[number];
@@ -112,7 +112,7 @@ class GroupsDocument {
         write_rows("counts", counts, totals_.size(), json_);
     }
 
-    // Numbers of lines of the events file say nothing here.
+    // Leaves out numbers that refer to lines of the events file.
     void write_attributes(const Groups::Group& group) {
         json_.begin_object();
         for (const auto& [key, value] : group.attributes)
@@ -158,7 +158,8 @@ class GroupsDocument {
         json_.end_object();
     }
 
-    // What is executed by a thread, or in a process, of its own; the lines above may be incomplete.
+    // Writes the functions that a thread or a process executes. The lines above may be incomplete,
+    // so they cannot give these counts.
     void write_functions() {
         constexpr std::size_t kMostRows = 200'000;
         std::vector<std::uint64_t> groups, functions;
@@ -192,7 +193,7 @@ class GroupsDocument {
     const Counts totals_;
     const FunctionList& functions_;
     JsonWriter& json_;
-    std::vector<std::uint32_t> shown_;  // the largest shares first
+    std::vector<std::uint32_t> shown_;  // by descending share
 };
 
 }  // namespace

@@ -22,8 +22,8 @@ namespace report {
 namespace {
 
 constexpr const char* kDescription =
-    "Makes one HTML page of events files, which needs nothing else and can be sent to\n"
-    "others.\n\n"
+    "Writes events files as one page of HTML, which needs no other files and can be\n"
+    "sent to others.\n\n"
     "  assay report [options] [FILE...]\n"
     "  assay report --diff [options] OLD NEW\n";
 
@@ -34,7 +34,7 @@ constexpr const char* kFooter =
     "  assay report --block-vectors=bb.out assay.out.7  with phases of assay simpoint\n"
     "\nExit status: 0, or 125 if something could not be read or written.\n";
 
-// What is written on the command line, before it is understood.
+// Options as given, before their texts are parsed.
 struct Arguments {
     Options options;
     std::vector<std::string> old_moved;
@@ -45,20 +45,24 @@ void add_options(CommandLine& line, Arguments& arguments) {
     Options& options = arguments.options;
     line.describe("assay report", kDescription, kFooter);
     line.add_arguments("FILE", options.profiles, Need::kOptional);
-    line.add_text("-o,--out", options.output, "FILE", "the page; default: report.html");
+    line.add_text("-o,--out", options.output, "FILE",
+                  "write the page to FILE; default: report.html");
     line.add_flag("--diff", arguments.difference, "show how NEW differs from OLD");
     add_source_search(line, options.where);
-    line.add_list("--old-map", arguments.old_moved, "OLD=NEW",
-                  "with --diff, the same as --map for the sources of OLD");
+    line.add_list(
+        "--old-map", arguments.old_moved, "OLD=NEW",
+        "with --diff, look in NEW for sources of the OLD profile that were compiled in folder OLD");
     line.add_text("--block-vectors", options.block_vectors, "FILE",
                   "show the phases of the run, from a file of the profiler bbv or of exp-bbv");
     line.add_text("--simpoints", options.simulation_points, "FILE",
-                  "the points of the phases, which assay simpoint or SimPoint has chosen; default: "
-                  ".simpts beside the vectors, if it is there");
-    line.add_text("--weights", options.weights, "FILE",
-                  "their weights; default: .weights, in the same way");
-    line.add_text("--labels", options.labels, "FILE",
-                  "the phase of each interval; default: .labels, in the same way");
+                  "read the points of the phases, which assay simpoint or SimPoint has chosen; "
+                  "default: .simpts beside the vectors, if it exists");
+    line.add_text(
+        "--weights", options.weights, "FILE",
+        "read the weights of the points; default: .weights beside the vectors, if it exists");
+    line.add_text(
+        "--labels", options.labels, "FILE",
+        "read the phase of each interval; default: .labels beside the vectors, if it exists");
     line.add_flag("-q,--quiet", arguments.quiet, "print errors only");
 }
 
@@ -75,7 +79,7 @@ void check(const Arguments& arguments) {
             "--block-vectors");
 }
 
-// assay simpoint writes its files beside the vectors.
+// Finds the files that assay simpoint writes beside the vectors.
 void find_points(Options& options) {
     const SimulationPointFiles usual = simulation_point_files(options.block_vectors);
     const auto find = [&](std::string& path, const std::string& candidate) {
@@ -111,7 +115,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     return options;
 }
 
-// RFC 4648, in pieces.
+// Encodes base 64 (RFC 4648) piece by piece.
 class Base64 {
   public:
     explicit Base64(Sink& sink) : sink_(sink) {}
@@ -146,8 +150,8 @@ class Base64 {
     unsigned bits_ = 0, count_ = 0;
 };
 
-// Nothing of a profile stands in the page as it is: the title is escaped, the data are compressed
-// and in base 64.
+// Data of a profile cannot inject HTML into the page: the title is escaped, and the data are
+// compressed and in base 64.
 void write_page(const Content& content, const Options& options, Sink& sink) {
     begin_page(html_text(printable(content.profile.commands().front())) + " - assay", kStyle, true,
                sink);
@@ -181,8 +185,8 @@ int report_main(int argc, char** argv) {
     const ProfileFiles files = profile_files(options->profiles);
     const bool has_groups = !difference;
     Profile profile(has_groups ? parts::kRows | parts::kGroups : parts::kRows), old(parts::kRows);
-    constexpr std::size_t kMostWithLines = 64;  // else they could take all memory
-    // An index tells of processes and programs, too.
+    constexpr std::size_t kMostWithLines = 64;  // more would take too much memory
+    // An index also lists processes and programs.
     FileGroups(profile, files,
                has_groups && files.has_index ? std::vector<std::string>{"process", "program"}
                                              : std::vector<std::string>(),

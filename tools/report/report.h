@@ -1,4 +1,4 @@
-// assay report: events files as one page of HTML that needs nothing else.
+// assay report: writes events files as one self-contained page of HTML.
 #pragma once
 
 #include "tools/command_line/command_line.h"
@@ -16,14 +16,13 @@ namespace report {
 
 struct Options {
     std::string output = "report.html";
-    std::vector<std::string> profiles;  // added up; for a difference, the new one
+    std::vector<std::string> profiles;  // files to add up; for a difference, the new file
     std::string old_profile;            // empty: no difference
-    SourceOptions where, old_where;     // to look for sources; for those of the old profile
-    // What assay's or Valgrind's bbv profiler, and SimPoint, have written; may be empty.
+    SourceOptions where, old_where;  // where to look for sources, and for those of the old profile
+    // Files of assay's or Valgrind's bbv profiler, and of SimPoint; may be empty.
     std::string block_vectors, simulation_points, weights, labels;
 };
 
-// For --help and completion.
 std::vector<Option> options();
 
 }  // namespace report

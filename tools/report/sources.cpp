@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::size_t kMostSourceLines = 200'000;
 constexpr std::size_t kMostSourceBytes = std::size_t{16} << 20;
-constexpr std::size_t kContextLines = 6;  // of source around those with counts
+constexpr std::size_t kContextLines = 6;  // lines of source shown around lines with counts
 
-// Marks the index of a line, and those around it.
+// Marks a line and the lines around it.
 void mark(std::size_t index, std::vector<bool>& lines) {
     const std::size_t first = index < kContextLines ? 0 : index - kContextLines;
     for (std::size_t i = first; i < std::min(lines.size(), index + kContextLines + 1); ++i)
@@ -70,8 +70,8 @@ void Sources::add(const Profile& profile, bool is_old) {
             const Strings::Id id = profile.places()[place].file;
             std::string_view name = profile.text(id);
             if (is_old) name = functions_.file_of_old(name);
-            // Two files of the old profile that have become one are one beside it only if they
-            // are the same: line numbers are of one file.
+            // If two old files became one new file, only the first is shown beside it, because line
+            // numbers belong to one file.
             auto found = files_.try_emplace(name).first;
             if (is_old && found->second.old.profile && found->second.old.name != id)
                 found = files_.try_emplace(profile.text(id)).first;
@@ -144,10 +144,10 @@ void Sources::write_file(File& file) {
     }
     write_texts(file);
     json_.end_object();
-    file.now = file.old = {};  // texts are large
+    file.now = file.old = {};  // frees the texts, which are large
 }
 
-// All but its text. A file that a profile does not have has no lines.
+// Writes a version without its text. A file that a profile does not have has no lines.
 void Sources::write_version(const Version& version) {
     std::vector<std::uint64_t> lines, functions;
     const std::size_t events = content_.profile.events().size();
@@ -172,8 +172,8 @@ void Sources::write_version(const Version& version) {
     }
 }
 
-// Of the text those lines that are around counts, of whichever version. The old text, and which of
-// its lines stands beside which, only where it is another one.
+// Writes the lines of the text around counts of either version. Writes the old text and the pairs
+// of lines only if the text has changed.
 void Sources::write_texts(const File& file) {
     const Text &now = file.now.text, &old = file.old.text;
     std::vector<bool> shown(now.lines.size()), old_shown(old.lines.size());
@@ -205,7 +205,8 @@ void Sources::write_texts(const File& file) {
     json_.key("oldPieces");
     write_pieces(old, old_shown);
     if (!now.content) return;
-    // In runs: first lines, from 1 and 0 for none, how many, and whether their texts are the same.
+    // Each run has the first lines, from 1 (0 if missing), its length, and whether the texts are
+    // equal.
     json_.begin_array("pairs");
     for (auto begin = pairs.begin(); begin != pairs.end();) {
         const auto is_equal = [&](const LinePair& pair) {
@@ -229,7 +230,7 @@ void Sources::write_texts(const File& file) {
     json_.end_array();
 }
 
-// Pieces of the text: the number of the first line, and the lines.
+// Writes pieces of the text: the number of the first line, and the lines.
 void Sources::write_pieces(const Text& text, const std::vector<bool>& shown) {
     json_.begin_array();
     bool is_open = false;

@@ -1,5 +1,5 @@
-// The source files of a page with the counts of their lines and instructions. Of a difference, both
-// versions of each, line beside line.
+// Writes the source files of a page with the counts of their lines and instructions. A difference
+// shows both versions side by side.
 #pragma once
 
 #include "tools/output/formats.h"
@@ -19,16 +19,16 @@ namespace assay::report {
 
 class Sources {
   public:
-    // All must outlive it.
+    // All arguments must outlive this object.
     Sources(const Content& content, const Options& options, FunctionList& functions,
             Assembly& assembly, JsonWriter& json);
 
-    // The hottest files first. Names on stderr what is left out because nothing says that it is a
-    // source.
+    // Writes the files by descending counts. Names on stderr the files that SourceFinder does not
+    // accept as sources.
     void write();
 
   private:
-    // A line; a function's part of it, where there are several.
+    // The part of a line that belongs to one function.
     struct Row {
         std::uint32_t line;
         std::uint32_t function;  // row in the list of functions
@@ -40,9 +40,9 @@ class Sources {
         std::optional<std::string> content;
         std::vector<std::string_view> lines;
     };
-    // A file in one of the profiles.
+    // A source file in one profile.
     struct Version {
-        const Profile* profile = nullptr;  // null: it does not have the file
+        const Profile* profile = nullptr;  // null if the profile does not have the file
         Strings::Id name = 0;
         std::vector<Row> rows;
         Text text;
@@ -70,7 +70,7 @@ class Sources {
     SourceFinder finder_, old_finder_;
     std::map<std::string_view, File> files_;
     std::size_t source_bytes_ = 0;
-    std::vector<std::string> left_out_;  // files that may be no sources
+    std::vector<std::string> left_out_;  // files not accepted as sources
 };
 
 }  // namespace assay::report
