@@ -44,7 +44,7 @@ std::optional<std::size_t> index_of(const events::Header& header, std::string_vi
     return static_cast<std::size_t>(found - header.events.begin());
 }
 
-// Ir + 10 (I1mr + D1mr) and so on, of the events that there are.
+// Returns Ir + 10 (I1mr + D1mr) and so on, with the events that the profile has.
 std::string weighted_sum(const events::Header& header) {
     std::string text = "Ir";
     for (std::size_t i = 0; i < kWeights.size();) {

@@ -1,6 +1,6 @@
-// An estimate of the cycles that counts stand for: a weighted sum of events. A profile of a machine
-// brings its own formula, the figure "estimated cycles". Others have the weights of kWeights. A
-// profile without instructions has its first event in place of cycles.
+// Estimates cycles as a weighted sum of events. A profile of a machine brings its own formula, the
+// figure "estimated cycles". Other profiles use the weights of kWeights. A profile without
+// instructions uses its first event instead of cycles.
 #pragma once
 
 #include "framework/events/formula.h"
@@ -29,7 +29,7 @@ class Cycles {
     double of_row(Counts counts) const { return formula_.value(counts).value_or(0); }
     // The part of a row's cycles that comes from one cause. Formulas are sums.
     double of_cause(Counts counts, const Cause& cause) const;
-    // Reasons to wait, besides executing instructions. Only those that the profile counts.
+    // Reasons to wait that the profile counts.
     const std::vector<Cause>& causes() const { return causes_; }
 
   private:

@@ -23,11 +23,11 @@ namespace assay::summary {
 
 namespace {
 
-// What is worth a row or a sentence, in percent. The manual page lists these thresholds.
+// Thresholds for rows and sentences, in percent. The manual page lists them.
 constexpr double kShownFunction = 1, kShownLine = 2, kShownData = 10;  // of all cycles or misses
-constexpr double kCause = 25;      // of the cycles of a function: a cause is named
-constexpr double kBound = 10;      // of all cycles: below, the program waits for nothing
-constexpr double kStandsOut = 10;  // of all cycles: below, no function stands out
+constexpr double kCause = 25;      // of a function's cycles; above, names the cause
+constexpr double kBound = 10;      // of all cycles; below, the program hardly waits
+constexpr double kStandsOut = 10;  // of all cycles; below, no function stands out
 constexpr std::size_t kMostFunctions = 10, kMostLines = 5, kMostData = 3;
 
 struct LineCost {
@@ -50,7 +50,7 @@ std::string base_name(std::string_view path) {
     return std::string(path.substr(path.rfind('/') + 1));
 }
 
-// At most `width` characters: what is longer loses its middle.
+// Shortens text to `width` characters by removing its middle.
 std::string shortened(std::string_view text, std::size_t width) {
     if (text.size() <= width || width < 8) return std::string(text);
     const std::size_t head = (width - 3) * 2 / 3;
@@ -58,7 +58,7 @@ std::string shortened(std::string_view text, std::size_t width) {
                        text.substr(text.size() - (width - 3 - head)));
 }
 
-// Without parameters, and with the names that people write.
+// Removes parameters, and writes names as people do.
 std::string short_name(std::string_view name) {
     std::string text(name);
     for (const std::string_view inner : {"std::__cxx11::", "std::__1::"})
@@ -80,7 +80,7 @@ std::string short_name(std::string_view name) {
     return text;
 }
 
-// In lines of at most 96 characters, broken before a +.
+// Breaks a formula before a + into lines of at most 96 characters.
 std::string wrapped(std::string_view formula, std::size_t column) {
     constexpr std::size_t kWidth = 96;
     std::string text;
@@ -178,7 +178,7 @@ class Summary {
         output.write("\n");
     }
 
-    // Why a function costs what it costs.
+    // The main reason for the cycles of a function.
     std::string reason(const FunctionCost& cost) const {
         const Cause* worst = nullptr;
         double most = 0;
@@ -201,8 +201,8 @@ class Summary {
                        static_cast<double>(profile_.totals()[instructions]));
     }
 
-    // The caller through which a function costs the most, as ", called by find". Stubs of the
-    // linker have no names, and are passed over. "" without contexts.
+    // The caller that contributes most, as ", called by find". Skips stubs of the linker, which
+    // have no names. "" without contexts.
     std::string caller_of(const FunctionCost& cost) {
         if (!profile_.has_contexts()) return "";
         if (!calls_) calls_ = calls_of_functions(call_graph(profile_));
@@ -262,7 +262,7 @@ class Summary {
             found.remove_prefix(std::min(found.find_first_not_of(" \t"), found.size()));
             return shortened(printable(found), 60);
         } catch (const Error&) {
-            return "";  // annotate says why
+            return "";  // annotate prints the reason
         }
     }
 
@@ -276,7 +276,7 @@ class Summary {
         output.write("\n");
     }
 
-    // Which data the misses are of, if the run had --objects or --types.
+    // Writes the data that miss the caches, if the run had --objects or --types.
     void write_data(Output& output) const {
         if (cycles_.causes().empty()) return;
         const Cause& misses = cycles_.causes().front();
@@ -313,7 +313,7 @@ class Summary {
         return std::nullopt;
     }
 
-    // Lines that cores take from each other without need, on machines that count it.
+    // Writes lines that cores take from each other needlessly, if the machine counts them.
     void write_sharing(Output& output) const {
         const auto sharing = event("FalseSharing"), reads = event("D1mr"), writes = event("D1mw");
         if (!sharing || !reads || !writes) return;
@@ -341,7 +341,7 @@ class Summary {
         output.write("\n");
     }
 
-    // The two commands that tell more.
+    // Writes the two commands that show more.
     void write_next(Output& output) const {
         const std::string file = join(paths_, " ");
         const auto has_kind = [&](std::string_view kind) {

@@ -1,4 +1,4 @@
-// assay summary: what is slow in a profile, and why, on one screen.
+// assay summary: shows the slow parts of a profile and the reasons on one screen.
 #pragma once
 
 #include "tools/command_line/command_line.h"
