@@ -42,26 +42,26 @@ void add_options(CommandLine& line, Arguments& arguments) {
     Options& options = arguments.options;
     line.describe("assay sweep", kPurpose, kExamples);
     line.add_text("-o,--out", options.folder, "DIR",
-                  "the folder of the sweep: the events files and logs of all points; default: "
+                  "write the events files and logs of all points to this folder; default: "
                   "assay.sweep");
     line.add_number("-j,--jobs", options.jobs, 1, 4096, "N",
-                    "how many points run at once; default: for a program the number of "
-                    "processors, for a trace 32");
+                    "run N points at once; default: for a program the number of processors, for a "
+                    "trace 32");
     line.add_choice("--format", options.format, "text|csv|json",
-                    "how to print the table; default: text");
+                    "print the table in this format; default: text");
     line.add_list("--show", options.show, "A,B,...",
                   "print only these events and figures, in this order");
     line.add_number("--status", arguments.status, 0, 255, "N",
-                    "the exit status of the program if it succeeds; with any other status, "
-                    "the point has failed; default: 0");
+                    "expect exit status N from the program; with any other status, the point has "
+                    "failed; default: 0");
     line.add_flag("--slurm", options.slurm,
                   "run the points as a job array of Slurm, whose nodes must see the folder, the "
                   "program and assay under the same names");
     line.add_list("--sbatch", options.sbatch, "OPTION",
-                  "with --slurm, an option of sbatch(1): --sbatch=--time=30; may be repeated");
+                  "with --slurm, pass an option to sbatch(1): --sbatch=--time=30; may be repeated");
     line.add_number("--retries", options.retries, 0, 100, "N",
-                    "with --slurm, how often to submit a point again that has failed or whose "
-                    "task has disappeared; default: 2");
+                    "with --slurm, submit a point up to N times again if it has failed or its task "
+                    "has disappeared; default: 2");
     line.add_number("--point", options.point, 1, 100'000, "N",
                     "run only point N of the sweep in the folder of -o, as a task of the job "
                     "array does");

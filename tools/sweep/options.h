@@ -22,17 +22,17 @@ struct Options {
     bool is_trace = false;
     // The words of the two members above. Two sweeps with the same words are the same sweep.
     std::vector<std::string> words;
-    int accepted_status = 0;  // of the program, if it succeeded
+    int accepted_status = 0;  // exit status of a successful program
 
     std::string folder;
-    unsigned jobs = 0;  // points at once; 0: the number of processors
+    unsigned jobs = 0;  // points that run at once; 0: the number of processors
     std::string format = "text";
     std::vector<std::string> show;  // events and figures; empty: all
     bool quiet = false;
 
     bool slurm = false;
     std::vector<std::string> sbatch;  // further options of sbatch(1)
-    unsigned retries = 2;             // for tasks
+    unsigned retries = 2;             // how often failed tasks are submitted again
     // Run only this point, counted from 1, of the sweep that the folder describes; 0: all points.
     unsigned point = 0;
 };

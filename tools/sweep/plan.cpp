@@ -161,8 +161,9 @@ void Plan::check_output_files() const {
                                     written(output), kPointMark));
 }
 
-// Tries each value once, with the first values of the other options: a user wants to know a refused
-// value now and not after hours. Also finds the libraries that profilers load for the values.
+// Tries each value once, with the first values of the other options, so that the user learns of a
+// rejected value now and not after hours. Also finds the libraries that profilers load for the
+// values.
 void Plan::check_values() {
     const Silence silence;
     collector::Image image;

@@ -18,7 +18,7 @@
 
 namespace assay::sweep {
 
-// All processes of a run together.
+// Adds up all processes of a run.
 struct PointResult {
     events::Header header;
     std::vector<std::uint64_t> totals;
@@ -49,7 +49,7 @@ class Results {
     Results(const std::vector<std::optional<PointResult>>& points,
             const std::vector<std::string>& show);
 
-    // Events, then figures, or those that the user has chosen.
+    // Events, then figures; or the columns that the user has chosen.
     const std::vector<Column>& columns() const { return columns_; }
     bool is_finished(std::size_t point) const { return finished_[point]; }
     // Empty if the point is not finished.
@@ -74,7 +74,7 @@ void write_html(const Plan& plan, const Results& results, Sink& sink);
 // Style and script of the page of assay sweep. embed.py makes them from page.css, page.js and the
 // style of reports.
 
-// In pieces that follow one another.
+// Consecutive pieces of one text.
 extern const std::span<const std::string_view> kStyle, kScript;
 
 }  // namespace assay::sweep
