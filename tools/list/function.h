@@ -30,7 +30,7 @@ struct Row {
 
 class Instructions {
   public:
-    // The profile must live longer. Throws Error if it has no instructions and no values.
+    // `profile` must outlive this object. Throws Error if it has no instructions and no values.
     explicit Instructions(const Profile& profile);
     // By object, then by address.
     std::span<const Row> rows() const { return rows_; }

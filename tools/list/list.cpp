@@ -29,7 +29,7 @@ struct Arguments {
 constexpr const char* kPurpose =
     "Prints the instructions of functions with the counts of each, and the most\n"
     "frequent values that profilers have seen there. The profile must have been made\n"
-    "with --dump-instr=yes. With --series, the series that profilers have written.\n\n"
+    "with --dump-instr=yes. With --series, prints the series of the profile.\n\n"
     "  assay list [options] FILE [PROGRAM]\n";
 
 void add_what_to_list(CommandLine& line, Arguments& arguments) {
@@ -51,8 +51,8 @@ void add_what_to_list(CommandLine& line, Arguments& arguments) {
                     "show at most N values of an instruction; default: 8");
     line.add_list(
         "--plugin", options.plugins, "NAME,...",
-        "profilers that print their values, by name or by path; others are found by their "
-        "names");
+        "use these profilers, by name or path, to print their values; others are found by "
+        "their names");
 }
 
 void add_options(CommandLine& line, Arguments& arguments) {
@@ -63,11 +63,11 @@ void add_options(CommandLine& line, Arguments& arguments) {
                     "put the source lines between the instructions; default: no");
     add_source_search(line, arguments.plain.where);
     line.add_choice("--syntax", arguments.syntax, "att|intel",
-                    "the syntax of the instructions; default: att");
+                    "print instructions in this syntax; default: att");
     line.add_choice("--show-percs", arguments.percentages, "yes|no",
                     "show percentages of the totals; default: yes");
     add_color(line, arguments.color,
-              "highlight what counts most; default: on a terminal, unless NO_COLOR is set");
+              "highlight the highest counts; default: on a terminal, unless NO_COLOR is set");
     add_pager(line, arguments.pager);
 }
 

@@ -1,5 +1,5 @@
-// assay list: the instructions of functions with the counts of each, and the values that profilers
-// have seen there. After DCPI's dcpilist.
+// assay list: lists the instructions of functions with their counts, and the values that profilers
+// have recorded there. Modelled on DCPI's dcpilist.
 #pragma once
 
 #include "tools/code/object_code.h"
@@ -23,7 +23,7 @@ struct Options {
                                        // first sort event
     std::vector<std::string> show;     // event names; empty: all
     std::vector<std::string> sort;     // empty: all, in the order of the file
-    SourceOptions where;               // to look for sources
+    SourceOptions where;               // where to look for sources
     std::vector<std::string> plugins;  // profilers that print values, by path or name
     std::size_t values = 8;            // most values to print of each list
     Syntax syntax = Syntax::kAtt;

@@ -94,16 +94,16 @@ void add_search(CommandLine& line, Arguments& arguments) {
     Search& search = arguments.search;
     constexpr std::size_t kMostClusters = 1000, kMostSeeds = 1000, kMostIterations = 100'000;
     line.add_number("--maxK", search.most_clusters, 1, kMostClusters, "N",
-                    "at most N phases; default: 30");
-    line.add_number("--k", search.clusters, 1, kMostClusters, "N", "exactly N phases");
+                    "find at most N phases; default: 30");
+    line.add_number("--k", search.clusters, 1, kMostClusters, "N", "find exactly N phases");
     line.add_number("--dim", arguments.dimensions, 1, kMostDimensions, "N",
                     "project to N dimensions; default: 15");
     line.add_number("--seeds", search.seeds, 1, kMostSeeds, "N",
-                    "the best of N initialisations for each k; default: 5");
+                    "take the best of N initialisations for each k; default: 5");
     line.add_number("--seed", search.seed, 0, ~std::size_t{0}, "N",
-                    "the seed of all random numbers; default: 0");
+                    "use the seed N for all random numbers; default: 0");
     line.add_number("--iters", search.iterations, 1, kMostIterations, "N",
-                    "at most N iterations of k-means; default: 100");
+                    "run at most N iterations of k-means; default: 100");
     line.add_number(
         "--bic-threshold", search.threshold, 0, 1, "X",
         "take the smallest number of phases that reaches this part of the range of scores; "
@@ -117,11 +117,11 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_argument("BBFILE", arguments.file);
     add_search(line, arguments);
     line.add_text("--save-simpoints", arguments.points, "FILE",
-                  "the intervals that represent phases; default: BBFILE.simpts");
+                  "write the intervals that represent phases to FILE; default: BBFILE.simpts");
     line.add_text("--save-weights", arguments.weights, "FILE",
-                  "the phases' weights; default: BBFILE.weights");
+                  "write the weights of the phases to FILE; default: BBFILE.weights");
     line.add_text("--save-labels", arguments.labels, "FILE",
-                  "the phase of each interval; default: BBFILE.labels");
+                  "write the phase of each interval to FILE; default: BBFILE.labels");
     line.add_choice("--color", arguments.color, "auto|always|never",
                     "show phases in colours; default: on a terminal, unless NO_COLOR is set");
 }

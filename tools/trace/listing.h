@@ -16,7 +16,7 @@ namespace assay::tracing {
 
 class Listing {
   public:
-    // `sink` must live longer.
+    // `sink` must outlive this object.
     Listing(const Options& options, Sink& sink);
 
     // Writes the records of an image that the options select. Returns the reason why records are

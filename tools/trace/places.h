@@ -43,7 +43,7 @@ struct Place {
 
 class Places {
   public:
-    // `symbolizer` must live longer.
+    // `symbolizer` must outlive this object.
     Places(const replay::ImageTrace& image, symbols::Symbolizer& symbolizer);
 
     // By index in the instruction table.

@@ -13,7 +13,7 @@ namespace {
 struct Counts {
     std::uint64_t threads = 0, instructions = 0, blocks = 0, reads = 0, writes = 0, modifies = 0,
                   values = 0;
-    std::uint64_t bursts = 0;        // that began
+    std::uint64_t bursts = 0;        // bursts that began
     std::uint64_t stored_bytes = 0;  // in the file, chunk headers included
     std::string problem;
 };

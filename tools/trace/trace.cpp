@@ -78,17 +78,17 @@ constexpr std::uint32_t kDefaultKinds = bit(TRACE_SITE_BLOCK) | bit(TRACE_SITE_R
                                         bit(TRACE_SITE_BURST);
 
 void add_filters(CommandLine& line, Arguments& arguments) {
-    line.add_text("--pid", arguments.pid, "N", "only this process");
+    line.add_text("--pid", arguments.pid, "N", "show only this process");
     line.add_text("--image", arguments.image, "N",
-                  "only the N-th program that a process has become by execve, from 1");
+                  "show only the N-th program that a process has become by execve, from 1");
     line.add_text("--thread", arguments.thread, "N",
-                  "only this thread; 0 is the first of each process");
+                  "show only this thread; 0 is the first of each process");
     line.add_text("--from-instruction", arguments.from, "N",
-                  "from the N-th instruction of each thread on; the first is 1");
+                  "start at the N-th instruction of each thread; the first is 1");
     line.add_text("--to-instruction", arguments.to, "N",
-                  "up to the N-th instruction of each thread");
+                  "stop after the N-th instruction of each thread");
     line.add_text("--function", arguments.function, "REGEX",
-                  "only records of functions whose name contains a match");
+                  "show only records of functions whose name contains a match");
     line.add_text("--address", arguments.address, "LOW-HIGH",
                   "only references to these addresses, in hexadecimal; both ends are included");
     line.add_list(
@@ -104,20 +104,21 @@ void add_options(CommandLine& line, Arguments& arguments) {
                   "trace is damaged.\n");
     line.add_argument("TRACE", arguments.plain.file);
     line.add_flag("--summary", arguments.plain.summary,
-                  "show what each process has: threads, instructions, references, bytes");
+                  "show the threads, instructions, references and bytes of each process");
     line.add_flag("--instructions", arguments.plain.instructions,
                   "show each executed instruction, disassembled, instead of each block");
     line.add_choice("--format", arguments.format, kFormatNames,
-                    "what to write: a line for each record, or a trace for other programs; "
+                    "write a line for each record, or a trace for other programs; "
                     "default: text");
     line.add_text("-o,--out", arguments.plain.output, "FILE",
-                  "where to write; .gz and .zst compress; default: standard output");
+                  "write to FILE; .gz and .zst compress; default: standard output");
     add_filters(line, arguments);
     line.add_choice("--import", arguments.import, "champsim|din|lackey",
                     "convert a trace of another program to FILE of -o");
-    line.add_number("--reference-bytes", arguments.plain.reference_bytes, 1, 4096, "N",
-                    "with --import, the bytes of a reference in formats that do not contain sizes; "
-                    "default: 1");
+    line.add_number(
+        "--reference-bytes", arguments.plain.reference_bytes, 1, 4096, "N",
+        "with --import, take N bytes per reference in formats that do not contain sizes; "
+        "default: 1");
 }
 
 template <typename Number>

@@ -35,7 +35,7 @@ struct Event {
 
 class Walk {
   public:
-    // Chunks outside the region are not decompressed. `image` must live longer.
+    // Chunks outside the region are not decompressed. `image` must outlive this object.
     Walk(const replay::ImageTrace& image, const Region& region);
 
     // Returns the next record of the chunks that overlap the region, which includes records outside
