@@ -269,8 +269,8 @@ class Merging(Files):
         bb.write_text("T:1:5   :2:7   \n")
         other.write_text("desc: a\ncmd: ./t\nevents: Ir\nfl=a\nfn=f\n1 1\nsummary: 1\n")
         for words, text, error in (
-                ([bb, bb], "", "say --one-run"),
-                (["--one-run", bb, other], "", "merge such files apart"),
+                ([bb, bb], "", "give --one-run"),
+                (["--one-run", bb, other], "", "merge them separately"),
                 (["--one-run", other], "", "are for block vectors"),
                 ([f"--pc-file={pc}", bb, bb], "", "1 for 2 files"),
                 ([f"--pc-file={pc}", bb], "F:1:400:f\n", "a.pc has no address of block 2"),

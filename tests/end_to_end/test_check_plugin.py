@@ -10,13 +10,13 @@ from support import ASSAY, BUILD, PLUGINS, ROOT, needs, run, temporary_folder
 CARELESS = {
     "changing-name": ("vp_events", "the same at every call"),
     "two-lines": ("vp_description", "one line only"),
-    "old-state": ("vp_init", "does not begin anew"),
+    "old-state": ("vp_init", "does not start from scratch"),
     "early-file": ("vp_prof_init", "creates a file"),
     "exit": ("vp_release", "ends the process with status 3"),
-    "no-count": ("vp_events", "leaves *count as it was"),
+    "no-count": ("vp_events", "does not set *count"),
     "null-table": ("vp_events", "returns NULL for a table of 1 rows"),
     "bad-default": ("vp_option_table", 'has "deep" as the default of depth'),
-    "long-part": ("host->part", "is given a name of 299 bytes: of more than 256"),
+    "long-part": ("host->part", "is given a name of 299 bytes: with more than 256"),
     "bad-profiler": ("vp_option_table", 'has "maybe" as the default of beside'),
     "bad-file": ("vp_option_table", "has a default for log that is no name of a file: "),
     "twice": ("vp_option_table", "has the option depth twice"),
@@ -41,15 +41,15 @@ CARELESS = {
     "beyond-end": ("vp_prof_process", "beyond the end of an array"),
     "writes": ("vp_prof_process", "changes the trace"),
     "thread-index": ("vp_prof_process", "extreme addresses, counts, kinds and thread numbers"),
-    "other-pc": ("vp_prof_process", "at pc 0x1, where no instruction is"),
+    "other-pc": ("vp_prof_process", "at pc 0x1, which is not the address of an instruction"),
     "other-event": ("vp_prof_process", "a sample of event 1, but vp_events declares 1"),
     "context": ("vp_prof_process", "a context without having asked for calls"),
     "weightless": ("vp_prof_process", "a value with a weight of 0"),
     "null-samples": ("vp_prof_process", "returns 1 and stores NULL in *samples"),
     "empty-run": ("vp_finish", "in a run in which nothing happens, it crashes"),
-    "endless": ("vp_finish", "does not end: return 0"),
+    "endless": ("vp_finish", "goes on: return 0"),
     "half-line": ("vp_summary", "add a newline"),
-    "failing-totals": ("vp_totals", "fails: the profiler is lost then"),
+    "failing-totals": ("vp_totals", "fails: a run then loses the profiler"),
     "totals-before": ("vp_totals", "writes before the beginning of `totals`"),
     "totals-beyond": ("vp_totals", "in a run with --sample, it crashes with signal 11"),
     "no-such-event": ("host->no_error", "is called for event 1, but vp_events declares 1"),
@@ -117,9 +117,9 @@ class CheckPlugin(unittest.TestCase):
                 plugin = PLUGINS / "crash.so"
                 result = check(plugin, ASSAY_CRASH_IN=function, ASSAY_CRASH_BY="fail")
                 self.assertEqual(result.returncode, 1, result.stdout)
-                self.assertEqual(result.stdout, f"{plugin}: {function}: fails in an ordinary run, "
-                                                "without options: told to fail; the profiler is lost "
-                                                "then, and its columns with it\n")
+                self.assertEqual(result.stdout, f"{plugin}: {function}: fails in an ordinary run "
+                                                "without options: told to fail; a run then loses the "
+                                                "profiler and its columns\n")
 
     def test_what_does_not_return_is_given_up_at_once(self):
         for how, function in (("hang", "vp_options"), ("unstoppable", "vp_prof_process"),
@@ -152,9 +152,9 @@ class CheckPlugin(unittest.TestCase):
 
     def test_exceptions(self):
         result = check(PLUGINS / "garbage.so", ASSAY_GARBAGE="throw")
-        self.assertIn("vp_prof_process: lets a C++ exception out", result.stdout)
+        self.assertIn("vp_prof_process: throws a C++ exception", result.stdout)
         result = check(PLUGINS / "garbage.so", ASSAY_GARBAGE="totals-throw")
-        self.assertIn("vp_totals: lets a C++ exception out", result.stdout)
+        self.assertIn("vp_totals: throws a C++ exception", result.stdout)
 
     def test_what_is_no_profiler(self):
         for name, words in {"no_table": "does not export", "no_prof_init": "has no vp_prof_init",

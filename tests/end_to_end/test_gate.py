@@ -86,7 +86,7 @@ class Limits(unittest.TestCase):
         self.assertEqual(both.stdout, self.diff().stdout)
 
     def test_errors(self):
-        for limit, reason in (("Ir", "there is no limit"), ("Ir:+x", "no number"),
+        for limit, reason in (("Ir", "there is no limit"), ("Ir:+x", "not a number"),
                               ("Irr:+1", "did you mean 'Ir'?"), ("Ir@none:+1", "neither side has a function"),
                               ("Ir@object=a:+1", "run with --objects"), ("Ir@binary=a:+1", "--dump-instr=yes")):
             result = self.diff(f"--fail-on={limit}")
@@ -101,7 +101,7 @@ class Limits(unittest.TestCase):
         self.assertEqual(self.diff().returncode, 0)
         result = self.diff("--fail-on=Ir:+90%")
         self.assertEqual(result.returncode, 2)
-        self.assertIn("cut: limits are for the counts of whole runs", result.stderr)
+        self.assertIn("cut: limits apply only to counts of whole runs", result.stderr)
 
     def test_events_that_both_have(self):
         self.new.write_text("cmd: ./prog\nevents: Dr Bc Ir\nfl=/src/a.c\nfn=f\n1 100 7 1200\n"

@@ -18,13 +18,13 @@ TRACE = GOLDEN / "matrix.trace"
 CARELESS = {
     "two-lines": ("vp_description", "one line only"),
     "early-file": ("vp_prof_init", "creates a file"),
-    "old-state": ("vp_init", "does not begin anew"),
+    "old-state": ("vp_init", "does not start from scratch"),
     "keeps-records": ("vp_prof_process", "a pointer of an earlier call"),
     "beyond-end": ("vp_prof_process", "beyond the end of an array"),
     "writes": ("vp_prof_process", "changes the trace"),
-    "other-pc": ("vp_prof_process", "at pc 0x1, where no instruction is"),
+    "other-pc": ("vp_prof_process", "at pc 0x1, which is not the address of an instruction"),
     "other-event": ("vp_prof_process", "a sample of event 1, but vp_events declares 1"),
-    "endless": ("vp_finish", "does not end: return 0"),
+    "endless": ("vp_finish", "goes on: return 0"),
     "half-line": ("vp_summary", "add a newline"),
     "trusting": ("vp_options", 'with --depth="18446744073709551615", it crashes with signal 11'),
 }
@@ -79,8 +79,8 @@ class Golden(unittest.TestCase):
         """It counts all records, and so those of others, and of what its filter drops."""
         result = check(TRACE, PLUGINS / "careless.so")
         self.assertEqual(result.returncode, 1, result.stdout)
-        self.assertIn("vp_prof_process: counts what it has not asked for: beside another profiler, "
-                      "the same trace has other totals", result.stdout)
+        self.assertIn("vp_prof_process: counts records that it has not requested: beside another "
+                      "profiler, the same trace has different totals", result.stdout)
 
     def test_a_crash_names_the_function(self):
         for function in ("vp_init", "vp_prof_init", "vp_prof_process", "vp_finish", "vp_release"):

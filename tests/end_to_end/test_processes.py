@@ -521,8 +521,8 @@ class Processes(unittest.TestCase):
             self.tool("merge", "-o", "sum", *names)
             self.assertEqual(read_events(self.folder / "sum").summary[0], total, names)
         self.assertIn(f"{total:,}", self.tool("annotate", "index.out"))
-        self.assertIn("none by as much", self.tool("diff", "index.out", "sum"))
-        self.assertIn("none by as much", self.tool("diff", "sum", "index.out"))
+        self.assertIn("no change reaches", self.tool("diff", "index.out", "sum"))
+        self.assertIn("no change reaches", self.tool("diff", "sum", "index.out"))
         self.tool("report", "--diff", "-o", "page.html", "index.out", "index.out")
         self.tool("report", "-o", "page.html", "index.out")
         self.tool("annotate", "--diff", "index.out", "sum")
@@ -581,7 +581,7 @@ class Processes(unittest.TestCase):
         self.assertRegex(said, rf"\(100.0%\)  \d+ sh -c .*\n( .*\)    \d+ ({WORK}|/bin/true)\n){{3}}")
         refused = run([ASSAY, "merge", "--by=rank", self.folder / "index.out"])
         self.assertEqual(refused.returncode, 125)
-        self.assertIn("no file is of a process under mpirun", refused.stderr)
+        self.assertIn("no file belongs to a process under mpirun", refused.stderr)
 
     def test_damaged_index(self):
         self.run_of_three()

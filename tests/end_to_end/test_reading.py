@@ -280,7 +280,7 @@ class Shown(unittest.TestCase):
         self.assertIn("line 199;", plain)
         self.assertNotIn("\033", plain)
         short = self.on_terminal("diff", self.out, self.out, PAGER="false")
-        self.assertIn("none by as much as the threshold", short)
+        self.assertIn("no change reaches the threshold", short)
         # Who leaves the pager has seen enough: no error.
         left = self.on_terminal("annotate", self.out, PAGER="head -n 2")
         self.assertEqual(left.split(), ["-" * 80, "--", "Profile"])
@@ -429,7 +429,7 @@ class Shown(unittest.TestCase):
                           "#! stack 3 in=2 call=0:0x0 leaf -40"])
         self.assertEqual(run([ASSAY, "annotate", out]).returncode, 0)
         same = run([ASSAY, "diff", pair[0], pair[0]]).stdout
-        self.assertEqual(same.count("none by as much as the threshold"), 2)
+        self.assertEqual(same.count("no change reaches the threshold"), 2)
         self.assertNotIn("Values", same)
 
     def test_json_keeps_its_schema(self):
@@ -472,7 +472,7 @@ class Shown(unittest.TestCase):
             paths.append(self.folder / f"build{len(paths)}")
             paths[-1].write_text("cmd: a\nevents: Ir\nfl=#! version 1\n"
                                  f"fl=#! object 0 /a build-id={build}\nfl=a.c\nfn=f\n1 5\nsummary: 5\n")
-        said = "/a is there in 2 builds (00aa and 00bb); their counts are added up by line"
+        said = "/a has 2 builds (00aa and 00bb); their counts are added up by line"
         for words in (["merge"], ["export", "--format=csv"], ["report", "-o", self.folder / "page"]):
             result = run([ASSAY, *words, *paths])
             self.assertEqual((result.returncode, result.stderr.count("\n")), (0, 1), result.stderr)

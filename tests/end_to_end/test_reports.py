@@ -300,9 +300,9 @@ class Reports(unittest.TestCase):
         self.assertEqual(phases["phases"], [0, 1, 0])
         self.assertIn("labels of 1 intervals, but there are 3 block vectors", self.refused(
             *words, self.write("short", "0\n"), ALL_KINDS))
-        self.assertIn("interval 1 is not of phase 1, which it stands for", self.refused(
+        self.assertIn("interval 1 is not in phase 1, which it represents", self.refused(
             *words, self.write("other", "0\n0\n1\n"), ALL_KINDS))
-        self.assertIn("need the points", self.refused("--labels", vectors, ALL_KINDS))
+        self.assertIn("need their points", self.refused("--labels", vectors, ALL_KINDS))
 
     def test_calls(self):
         """The callers of each function, and one outside, make up its inclusive counts."""
@@ -355,7 +355,7 @@ class Reports(unittest.TestCase):
     def test_malformed_phases(self):
         good = self.write("bb", "T:1:90   \n")
         for text, error in (("T:1:x   \n", "bb2:1: expected a number"),
-                            ("# nothing\n", "there is no interval in it")):
+                            ("# nothing\n", "has no intervals")):
             self.assertIn(error, self.refused("--block-vectors", self.write("bb2", text), ALL_KINDS))
         self.assertIn("simpts:1: there are 1 block vectors, counted from 0 (7)", self.refused(
             "--block-vectors", good, "--simpoints", self.write("simpts", "7 0\n"), ALL_KINDS))

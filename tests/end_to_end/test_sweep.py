@@ -348,7 +348,7 @@ class Kept(Sweep):
         file.write_text(file.read_text()[:-20])
         result = self.sweep(*OTHERS, SIZES, "--trace-children=no", **self.shell("echo run >> runs"))
         self.assertEqual((result.returncode, self.runs()), (0, 4))
-        self.assertIn("point 2 of 3 (--D1=32K,8,64) has to be run again", result.stderr)
+        self.assertIn("point 2 of 3 (--D1=32K,8,64) must run again", result.stderr)
 
 
 class Refused(Sweep):

@@ -216,7 +216,7 @@ class Slurm(unittest.TestCase):
             errors = process.communicate(timeout=30)[1]
             self.assertEqual(process.returncode, -end)
             if end == signal.SIGINT:
-                self.assertRegex(errors, r"interrupted: 0 of 3 points are finished, and the others go on; "
+                self.assertRegex(errors, r"interrupted: 0 of 3 points are finished, and the others continue; "
                                          r"the same command waits for them, scancel \d+ ends them")
         self.assertEqual(len(self.queue()), 3)
         (self.folder / "go").touch()

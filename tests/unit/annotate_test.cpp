@@ -144,7 +144,7 @@ TEST_CASE("annotate: a source with context, gaps, unknown lines and lines past i
                    " .           .          source 24;\n"
                    "-- line 25 ----------------------------------------\n"));
     CHECK(contains(shown, "1  (1.0%)   1  (9.1%)  <line 99, past the end>\n"));
-    CHECK(contains(shown, "has 40 lines, but there are counts of later ones"));
+    CHECK(contains(shown, "has 40 lines, but the profile has counts of later lines"));
     CHECK(contains(shown, "97 (97.0%)  11 (100.0%)  annotated: in the source lines above\n"));
     CHECK(contains(shown,
                    "Sources not found (--include=DIR tries the ends of their names in DIR)\n"));
@@ -267,7 +267,7 @@ TEST_CASE("annotate: a difference, by function and by line") {
         file("difference", "fl=x\nfn=f\n0 -3 0\nfl=y\nfn=g\n0 1 0\nsummary: -2 0\n");
     CHECK(contains(annotate_with({difference}), "-2 (100.0%)   0  PROGRAM TOTALS\n"));
     CHECK_THROWS_WITH_AS(annotate_with({old, difference}),
-                         doctest::Contains(("and " + old + " has none").c_str()), Error);
+                         doctest::Contains(("and " + old + " is a profile").c_str()), Error);
     CHECK_THROWS_WITH_AS(annotate_with({"--diff", difference, old}),
                          doctest::Contains("only profiles can be compared"), Error);
     const std::string large =
@@ -277,12 +277,12 @@ TEST_CASE("annotate: a difference, by function and by line") {
         "theirs", "desc: Files compared: a; b\ncmd: a; b\nevents: Ir Dr\nfl=x\nfn=f\n0 -3 0\n" +
                       std::string("fl=y\nfn=g\n0 1 0\nsummary: -2 0\n"));
     CHECK(contains(annotate_with({theirs}), "-2 (100.0%)   0  PROGRAM TOTALS\n"));
-    CHECK_THROWS_WITH_AS(annotate_with({theirs, old}), doctest::Contains("only what is alike"),
-                         Error);
+    CHECK_THROWS_WITH_AS(annotate_with({theirs, old}),
+                         doctest::Contains("combine either profiles or differences"), Error);
     CHECK_THROWS_WITH_AS(annotate_with({"--diff", theirs, old}),
                          doctest::Contains("only profiles can be compared"), Error);
     CHECK_THROWS_WITH_AS(annotate_with({"--diff", old, theirs}),
-                         doctest::Contains("only what is alike"), Error);
+                         doctest::Contains("combine either profiles or differences"), Error);
     CHECK_THROWS_WITH_AS(annotate_with({"--diff", old, folder.file("none")}),
                          doctest::Contains("cannot open"), Error);
     CHECK_THROWS_WITH_AS(annotate_with({"--diff", old, source}),
@@ -333,7 +333,8 @@ TEST_CASE("annotate: where functions were inlined, from several files") {
     const std::string heading = "Inlined functions and where they were inlined";
     const std::string one = annotate_with({"--auto=no", old});
     CHECK(contains(one, heading));
-    CHECK(contains(one, "-- Functions with what was inlined into them\n" + std::string(80, '-') +
+    CHECK(contains(one, "-- Functions including code that was inlined into them\n" +
+                            std::string(80, '-') +
                             "\n  Ir          Dr           file:function\n"
                             "  69 (98.6%)   7 (100.0%)  a.c:main\n\n"));
     CHECK(contains(one,
@@ -377,7 +378,7 @@ TEST_CASE("annotate: sources that moved, and several that have become one") {
                                  folder.file("new/a.c") + "\nfn=f\n1 6 0\nsummary: 11 0\n");
     const std::string shown = annotate_with({"--mod-filename=s,/(old|new)/,/N/,", both});
     CHECK(contains(shown, "< 11 (100.0%, 100.0%)   0  " + folder.file("N/a.c") + ":f\n"));
-    CHECK(contains(shown, "several sources of different contents"));
+    CHECK(contains(shown, "several different sources"));
     CHECK(!contains(shown, "moved;"));
 }
 

@@ -86,15 +86,15 @@ TEST_CASE("a wrong range is refused with the item, what is wrong, and what a ran
           {"16K,8,64..64K,16,64", "8 becomes 16 in a different number of steps"},
           {"16K,8,64..128K", "both ends must have as many numbers"},
           {"16K,8,64..16K,8,64", "both ends are the same"},
-          {"16K,8,64..128X,8,64", "\"128X\" is no number"},
-          {"16K,8,64..", "\"\" is no number"},
-          {"16K,8,64..64K,8,64+0", "\"0\" is no number to add"},
+          {"16K,8,64..128X,8,64", "\"128X\" is not a number"},
+          {"16K,8,64..", "\"\" is not a number"},
+          {"16K,8,64..64K,8,64+0", "\"0\" is not a number to add"},
           {"16K,8,64..64K,9,64+1", "only one number can vary"},
           {"3,8,64..8,8,64+2", "steps of 2 do not lead from 3 to 8"},
           {"8,8,64..3,8,64+1", "the second end is below the first"},
           {"1,8,64..99999,8,64+1", "more than 10000 values"},
-          {"1,8,64..99999999999999999999,8,64", "is no number"},
-          {"16K,8,64..17179869184G,8,64", "is no number"}}) {
+          {"1,8,64..99999999999999999999,8,64", "is not a number"},
+          {"16K,8,64..17179869184G,8,64", "is not a number"}}) {
         const std::string said = refusal(kShape, text);
         CHECK_MESSAGE(said.find(why) != std::string::npos, said);
         CHECK(said.starts_with(std::string("--D1: ") + text));

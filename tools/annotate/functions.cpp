@@ -333,7 +333,7 @@ std::vector<InlinedCalls::Row> InlinedCalls::callers(const Profile& profile,
 
 void write_inlined(const InlinedCalls& calls, const Profile& profile, const Columns& columns,
                    const std::vector<SortColumn>& sort, Output& output) {
-    write_table("Functions with what was inlined into them", "file:function",
+    write_table("Functions including code that was inlined into them", "file:function",
                 calls.callers(profile, sort), columns, output, [](const InlinedCalls::Row& row) {
                     return printable(row.function.file) + ":" + printable(row.function.function);
                 });

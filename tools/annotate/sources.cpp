@@ -92,8 +92,8 @@ void SourceWriter::write(std::uint32_t file, const fs::path& path) {
     for (const SourceLine& line : std::span(past_end, known.end()))
         write_line(table, line, fmt::format("<line {}, past the end>", line.line));
     output_.write(
-        fmt::format("\nWarning: {} has {} lines, but there are counts of later ones; it "
-                    "is not the file that was compiled.\n\n",
+        fmt::format("\nWarning: {} has {} lines, but the profile has counts of later lines; it is "
+                    "not the file that was compiled.\n\n",
                     printable(name), text.size()));
 }
 
@@ -174,7 +174,7 @@ void SourceWriter::write_coverage(const SourceChoice& choice) {
         {unreadable_, "not annotated: source cannot be read"},
         {not_found, "not annotated: source not found"},
         {left_out, "not annotated: nothing says that the file is a source"},
-        {ambiguous, "not annotated: sources of different contents have one name"},
+        {ambiguous, "not annotated: different sources have the same name"},
         {others, "not annotated: files below the threshold"},
         {nowhere, "not annotated: file unknown"},
     };
@@ -195,7 +195,7 @@ std::vector<std::uint32_t> files_named(const Profile& profile, const std::string
     }
     if (exact.empty() && ending.empty())
         throw Error(fmt::format(
-            "{} is neither an events file nor a source file that the profile has counts of", name));
+            "{} is neither an events file nor a source file with counts in the profile", name));
     return exact.empty() ? ending : exact;
 }
 
@@ -298,7 +298,7 @@ void write_sources(const Options& options, const Profile& profile, const Columns
     writer.write_names(
         fmt::format("Left out: nothing says that these are sources ({})", kHowToShow),
         choice.left_out);
-    writer.write_names("Not annotated: several sources of different contents have become one name",
+    writer.write_names("Not annotated: several different sources have become one name",
                        choice.ambiguous);
     if (!choice.found.empty()) writer.write_coverage(choice);
     for (const std::string& problem : assembly.problems)

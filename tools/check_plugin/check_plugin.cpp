@@ -69,10 +69,10 @@ struct Findings {
     // Stops the checks: most other checks would also reach the time limit.
     void add_endless(const std::string& where, unsigned seconds) {
         hopeless = true;
-        add(broken, fmt::format("{}, it does not return within {} s (--timeout): look for an "
-                                "endless loop, or for one over a number that comes from the "
-                                "trace; nothing more was checked",
-                                where, seconds));
+        add(broken,
+            fmt::format("{}, it does not return within {} s (--timeout): look for an endless loop, "
+                        "or for a loop over a number from the trace; nothing more was checked",
+                        where, seconds));
     }
 
   private:
@@ -187,10 +187,9 @@ class Reader {
 
 // Explains faults. Memory of trace data is protected: see trial_trace.h.
 constexpr std::string_view kAboutFaults =
-    "; if not for a reason of its own, it reads beyond the end of an array, changes the trace, or "
-    "uses a pointer of an earlier call: what the parser gives is valid during one call, and only "
-    "to "
-    "be read";
+    "; unless this is an error of its own, it reads beyond the end of an array, changes the trace, "
+    "or uses a pointer of an earlier call: data of the parser are read-only, and valid during one "
+    "call";
 
 std::string place(const std::string& function, std::string_view situation) {
     return fmt::format("{}: {}", function.empty() ? "(between calls)" : function, situation);

@@ -174,13 +174,13 @@ void check_second_run(const Trial& trial, Report& report) {
     if (!second) return;
     if (*first != *second)
         report.broken("vp_init",
-                      fmt::format("does not begin anew: after vp_release, the same run again has "
-                                  "other {}; set all variables in vp_init",
+                      fmt::format("does not start from scratch: after vp_release, the same run has "
+                                  "different {}; set all variables in vp_init",
                                   difference(*first, *second)));
     else if (trial.trace && files_here() != files)
         report.broken("vp_finish",
-                      "writes another file when the same trace is replayed again: leave out times, "
-                      "addresses of its own, and the order of hash tables");
+                      "writes a different file when the same trace is replayed again: leave out "
+                      "times, its own addresses, and the order of hash tables");
 }
 
 void check_run_beside_others(const Trial& trial, Report& report) {
@@ -190,9 +190,9 @@ void check_run_beside_others(const Trial& trial, Report& report) {
     // Summaries are not compared: they may contain the number of captured records.
     if (alone && beside && (alone->totals != beside->totals || alone->by_instr != beside->by_instr))
         report.broken("vp_prof_process",
-                      fmt::format("counts what it has not asked for: beside another profiler, the "
-                                  "same trace has other {}; look at the kind of each record's "
-                                  "site, and do not rely on a filter",
+                      fmt::format("counts records that it has not requested: beside another "
+                                  "profiler, the same trace has different {}; look at the kind of "
+                                  "each record's site, and do not rely on a filter",
                                   difference(*alone, *beside)));
 }
 
@@ -296,7 +296,7 @@ void check_printing(const Trial& trial, Report& report) {
     Subject subject(trial.path, report);
     const vp_dispatch_t& table = subject.table();
     if (table.vp_format && !table.vp_preface && !table.vp_list_preface)
-        report.advice("vp_preface", "is missing: values are printed behind the profiler's name");
+        report.advice("vp_preface", "is missing: values are printed after the profiler's name");
     if ((!table.vp_preface && !table.vp_list_preface) || !subject.init()) return;
     const GuardedCopy instrs(instructions_of(trial));
     const std::size_t lists = std::max<std::size_t>(subject.value_lists().size(), 1);

@@ -92,9 +92,9 @@ Settings Subject::default_files(const Settings& given) {
             files.emplace_back(option.name,
                                expand_file_name(option.default_value, getpid(), "check-plugin"));
         } catch (const Error& error) {
-            report_.broken("vp_option_table", fmt::format("has a default for {} that is no name of "
-                                                          "a file: {}",
-                                                          option.name, error.what()));
+            report_.broken("vp_option_table",
+                           fmt::format("has a default for {} that is not the name of a file: {}",
+                                       option.name, error.what()));
         }
     }
     return files;
@@ -104,7 +104,7 @@ trace_vlist_table_t* Subject::prof_init() {
     trace_vlist_table_t* wanted = nullptr;
     call("vp_prof_init", [&] { wanted = table_.vp_prof_init(); });
     if (!wanted && error_.empty())
-        report_.broken("vp_prof_init", "returns NULL without a reason: call host->error before");
+        report_.broken("vp_prof_init", "returns NULL without a reason: call host->error first");
     if (!wanted) refuses("vp_prof_init");
     return wanted;
 }
@@ -121,7 +121,7 @@ std::vector<Row> Subject::read(std::string_view name, Function function) {
         std::uint32_t count = UINT32_MAX;
         const Row* const first = function(&count);
         if (count == UINT32_MAX) {
-            report_.broken(name, "leaves *count as it was: store the length of the table there");
+            report_.broken(name, "does not set *count: store the length of the table there");
         } else if (!first && count != 0) {
             report_.broken(name, fmt::format("returns NULL for a table of {} rows: store 0 in "
                                              "*count, or return the table",
@@ -198,8 +198,8 @@ std::uint32_t Subject::take_part(const char* name) {
     const std::size_t length = std::strlen(name);
     if (length > collector::kLongestPartName)
         report_.broken("host->part",
-                       fmt::format("is given a name of {} bytes: of more than {} the profiler is "
-                                   "lost; shorten what comes from the program",
+                       fmt::format("is given a name of {} bytes: with more than {}, the run loses "
+                                   "the profiler; shorten names from the program",
                                    length, collector::kLongestPartName));
     return collector::part_number(parts_, name);
 }

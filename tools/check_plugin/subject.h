@@ -73,8 +73,8 @@ class Subject final : private collector::Host {
             function();
         } catch (...) {
             report_.broken(name,
-                           "lets a C++ exception out, which no C caller can take: catch it, tell "
-                           "host->error why, and return -1");
+                           "throws a C++ exception, which C callers cannot catch: catch it, call "
+                           "host->error with the reason, and return -1");
         }
         report_.calling("");
     }
@@ -84,7 +84,7 @@ class Subject final : private collector::Host {
         int status = -1;
         call(name, [&] { status = function(); });
         if (status < 0 && error_.empty())
-            report_.broken(name, "fails without a reason: call host->error before");
+            report_.broken(name, "fails without a reason: call host->error first");
         return status >= 0;
     }
 

@@ -80,8 +80,8 @@ void check_derived(Subject& subject) {
     for (const vp_derived_t& figure : subject.derived()) {
         const std::string name = text_or_empty(figure.name);
         if (name.empty())
-            subject.report().broken("vp_derived",
-                                    "has a figure without a name: it stands before the number");
+            subject.report().broken(
+                "vp_derived", "has a figure without a name: tools print it before the number");
         else if (!names.insert(name).second)
             subject.report().broken(
                 "vp_derived",
@@ -107,14 +107,13 @@ void check_option(Subject& subject, const vp_option_t& option) {
         subject.report().broken(
             kTable, fmt::format("has the option {}: leave its dashes out, assay adds them", name));
     if (option.default_value && !fits(option.default_value, option.type))
-        subject.report().broken(
-            kTable, fmt::format("has \"{}\" as the default of {}, which is no value of its type: "
-                                "correct one of them",
-                                option.default_value, name));
+        subject.report().broken(kTable, fmt::format("has \"{}\" as the default of {}, which is not "
+                                                    "a value of its type: correct one of them",
+                                                    option.default_value, name));
     if (option.reserved != 0)
-        subject.report().broken(kTable, fmt::format("`reserved` of {} is {}: set it to 0, since it "
-                                                    "may get a meaning",
-                                                    name, option.reserved));
+        subject.report().broken(
+            kTable, fmt::format("`reserved` of {} is {}: set it to 0, because it may get a meaning",
+                                name, option.reserved));
     if (!option.help || !*option.help)
         subject.report().advice(kTable, fmt::format("has no help for {}: say what it does", name));
     for (const char* text : {option.argument, option.default_value, option.help})
@@ -146,10 +145,10 @@ void check_tables(const std::string& path, Report& report) {
     check_value_lists(subject);
     check_option_table(subject);
     if (texts(subject) != first)
-        report.broken("vp_events",
-                      "gives other texts at its second call, or overwrites those of the "
-                      "first: names and tables are the same at every call, and valid "
-                      "until vp_release");
+        report.broken(
+            "vp_events",
+            "returns different texts at its second call, or overwrites the first ones: names and "
+            "tables must be the same at every call, and valid until vp_release");
     subject.release();
 }
 

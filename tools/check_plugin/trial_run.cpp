@@ -25,7 +25,7 @@ std::optional<Wanted> start(Subject& subject) {
             wanted.values = trace::value_lists(*table);
     } catch (const Error& error) {
         subject.report().broken("vp_prof_init",
-                                fmt::format("asks for what cannot be captured: {}", error.what()));
+                                fmt::format("requests an impossible capture: {}", error.what()));
     }
     return wanted;
 }
@@ -119,10 +119,9 @@ void TrialRun::look_at_totals(std::uint64_t times) {
     subject_.call("vp_totals", [&] {
         if (function(kPid, &parser, totals.data(),
                      static_cast<std::uint32_t>(told_.totals.size())) < 0)
-            subject_.report().broken(
-                "vp_totals",
-                "fails: the profiler is lost then; leave it out of the table if "
-                "totals are not known before the end");
+            subject_.report().broken("vp_totals",
+                                     "fails: a run then loses the profiler; leave this function "
+                                     "out of the table if totals are not known before the end");
     });
     if (!totals.untouched_before())
         subject_.report().broken("vp_totals",
@@ -152,10 +151,9 @@ void TrialRun::finish(std::uint64_t times) {
         take("vp_finish", samples, count);
         if (samples_ > most)
             return subject_.report().broken(
-                "vp_finish",
-                fmt::format("has returned {} samples of {} instructions and does not end: "
-                            "return 0 when there are no more",
-                            samples_, trace_.instrs().size()));
+                "vp_finish", fmt::format("has returned {} samples of {} instructions and goes on: "
+                                         "return 0 after the last sample",
+                                         samples_, trace_.instrs().size()));
     }
 }
 
@@ -182,10 +180,10 @@ void TrialRun::lose(std::string_view function) {
 // A failure without a reason has been reported before.
 void TrialRun::report_loss() const {
     if (is_lost() && !why_lost_.empty())
-        subject_.report().broken(
-            lost_in_, fmt::format("fails in an ordinary run, without options: {}; the profiler is "
-                                  "lost then, and its columns with it",
-                                  why_lost_));
+        subject_.report().broken(lost_in_,
+                                 fmt::format("fails in an ordinary run without options: {}; a run "
+                                             "then loses the profiler and its columns",
+                                             why_lost_));
 }
 
 void TrialRun::take(std::string_view function, const vsample_t* samples, int count) {
@@ -225,10 +223,11 @@ void TrialRun::check_event(std::string_view function, const vsample_t& sample) {
 void TrialRun::check_place(std::string_view function, const vsample_t& sample) {
     Report& report = subject_.report();
     if (!pcs_.contains(sample.pc))
-        report.broken(function,
-                      fmt::format("returns a sample at pc {:#x}, where no instruction is: take "
-                                  "trace_instr_t.pc or that of trace_parser_next",
-                                  sample.pc));
+        report.broken(
+            function,
+            fmt::format("returns a sample at pc {:#x}, which is not the address of an instruction: "
+                        "take trace_instr_t.pc or the pc of trace_parser_next",
+                        sample.pc));
     const bool in_context = sample.context0 != 0 && sample.context0 != VP_NO_CONTEXT;
     if (in_context && sample.context0 >= contexts_in_call_)
         report.broken(function, fmt::format("returns a sample of context {}, and there are {}: "
@@ -246,10 +245,9 @@ void TrialRun::check_place(std::string_view function, const vsample_t& sample) {
 
 void TrialRun::check(std::string_view function, const vsample_t& sample) {
     if (sample.reserved != 0)
-        subject_.report().broken(
-            function, fmt::format("returns a sample whose `reserved` is {}: set it to 0, since it "
-                                  "may get a meaning",
-                                  sample.reserved));
+        subject_.report().broken(function, fmt::format("returns a sample whose `reserved` is {}: "
+                                                       "set it to 0, because it may get a meaning",
+                                                       sample.reserved));
     check_event(function, sample);
     check_place(function, sample);
 }

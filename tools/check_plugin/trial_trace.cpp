@@ -13,8 +13,7 @@ namespace assay::check {
 
 TraceFile::TraceFile(const std::string& path) : file_(path) {
     if (!file_.damage().empty()) throw Error(file_.damage());
-    if (file_.images().empty())
-        throw Error(fmt::format("{} has no process that could be replayed", path));
+    if (file_.images().empty()) throw Error(fmt::format("{} has no process to replay", path));
     for (std::size_t i = 0; i < images(); ++i) {
         const replay::ImageTrace trace = image(i);
         RecordedTrace(trace).replay({.captures = trace::kCaptureBlockCounts}, {}, false,

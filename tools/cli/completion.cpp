@@ -373,7 +373,7 @@ std::string completion_script(std::string_view shell) {
     if (shell == "bash") return bash_script();
     if (shell == "zsh") return zsh_script();
     if (shell == "fish") return fish_script();
-    throw Error(fmt::format("completion: there is none for {}; name bash, zsh or fish", shell));
+    throw Error(fmt::format("completion: unknown shell {}; name bash, zsh or fish", shell));
 }
 
 int completion_main(int argc, char** argv) {
@@ -389,7 +389,7 @@ int completion_main(int argc, char** argv) {
     if (shell == "--help" || shell == "-h") {
         print(
             "assay completion SHELL   prints a script for bash, zsh or fish\n\n"
-            "The script asks for what profilers there are, and for their options:\n\n"
+            "The script asks for the profilers and their options with:\n\n"
             "  assay completion --profilers\n"
             "  assay completion SHELL NAME,...\n\n"
             "Installed with assay. Without installing it:\n\n"

@@ -52,7 +52,7 @@ void list_all() {
         else
             say("{:{}}  {}\n", names, width, text);
     }
-    say("\nMore about one: assay plugins NAME\n");
+    say("\nMore about a profiler: assay plugins NAME\n");
 }
 
 std::string_view argument(const collector::ProfilerOption& option) {

@@ -167,15 +167,15 @@ void check_thread(const std::string& points) {
     if (!vectors) return;
     const VectorComments& first = vectors->comments;
     if (first.thread != 1)
-        throw Error(fmt::format(
-            "--simpoints: {} has the vectors of thread {}, and only the first thread is recorded: "
-            "choose the points from that one's vectors",
-            vectors->path, first.thread));
+        throw Error(
+            fmt::format("--simpoints: {} has the vectors of thread {}, but only the first thread "
+                        "is recorded: choose the points from the first thread's vectors",
+                        vectors->path, first.thread));
     if (first.files.size() > 1)
-        throw Error(fmt::format(
-            "--simpoints: {} has the vectors of {} files ({}), and only the first thread is "
-            "recorded: choose the points from that one's vectors",
-            vectors->path, first.files.size(), join(first.files, ", ")));
+        throw Error(
+            fmt::format("--simpoints: {} has the vectors of {} files ({}), but only the first "
+                        "thread is recorded: choose the points from the first thread's vectors",
+                        vectors->path, first.files.size(), join(first.files, ", ")));
     std::uint64_t others = 0, threads = 1;
     while (const auto other = vectors_beside(points, threads + 1)) {
         if (other->comments.thread != threads + 1) break;
@@ -293,7 +293,7 @@ int replay_main(std::span<const std::string> arguments) {
         return 0;
     }
     if (settings.plugins.empty())
-        throw Error("no profiler: say which with --plugin=NAME (see: assay plugins)");
+        throw Error("no profiler: name one with --plugin=NAME (see: assay plugins)");
     if (line.program.size() != 1)
         throw Error("one trace is replayed at a time: assay replay --plugin=NAME [options] TRACE");
     log::set_quiet(settings.quiet);

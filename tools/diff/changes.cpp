@@ -218,7 +218,7 @@ void check_kind(const std::string& kind, const Profile& profile) {
     const std::string hint = kind == "object"                     ? "run with --objects"
                              : kind == "type" || kind == "member" ? "run with --types"
                              : kind == "thread"                   ? "run with --threads"
-                             : kinds.empty()                      ? "it has counts by nothing else"
+                             : kinds.empty()                      ? "it has only counts by function"
                                              : "it has counts by " + join(kinds, " and ") + " only";
     throw Error(fmt::format("{} has no counts by {}: {}", profile.paths().front(), kind, hint));
 }

@@ -156,7 +156,7 @@ void Comparison::check(const Options& options) {
     // A run that was cut short counts less than a whole run.
     for (const Profile* profile : {&before_, &after_})
         if (!options.limits.empty() && !profile->incomplete().empty())
-            throw Error(fmt::format("{}: limits are for the counts of whole runs",
+            throw Error(fmt::format("{}: limits apply only to counts of whole runs",
                                     profile->incomplete().front()));
     has_subjects_.reserve(options.limits.size());
     for (const Limit& limit : options.limits) {
@@ -367,8 +367,8 @@ Programs compare_programs(const Options& options) {
             if (!before.contains(entry.first)) programs.only_new.push_back(entry.first);
         if (programs.all.empty())
             throw Error(
-                fmt::format("no command is in {} and in {}; --mod-command=s/A/B/ makes "
-                            "different ones equal",
+                fmt::format("{} and {} have no common command; --mod-command=s/A/B/ makes "
+                            "different commands equal",
                             options.old_path, options.new_path));
     }
     check_limits(options, programs);

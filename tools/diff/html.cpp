@@ -67,7 +67,7 @@ template <typename Text>
 void write_changes(const Comparison& comparison, const std::vector<const Change*>& changes,
                    std::string_view title, const Text& text, Sink& sink) {
     sink.write(fmt::format("<div class=\"panel scroll-x\"><h2>{}</h2>\n", title));
-    if (changes.empty()) return sink.write("<p>None by as much as the threshold.</p></div>\n");
+    if (changes.empty()) return sink.write("<p>No change reaches the threshold.</p></div>\n");
     sink.write("<table class=\"plain\"><tr>");
     for (const std::size_t event : comparison.shown())
         sink.write(
@@ -238,7 +238,7 @@ class Sources {
     void write_pairs(const File& file, const std::vector<LinePair>& pairs,
                      const std::vector<bool>& shown, Sink& sink) const {
         if (std::find(shown.begin(), shown.end(), true) == shown.end())
-            return sink.write("<p class=\"soft\">No line that is there has changed counts.</p>\n");
+            return sink.write("<p class=\"soft\">No line in the file has changed counts.</p>\n");
         sink.write("<div class=\"scroll-x\"><table class=\"sides\"><tr>");
         for (const std::string_view side : {"old", "new"}) {
             for (const std::size_t event : events_)

@@ -40,13 +40,13 @@ void parse_number(std::string_view text, std::string_view number, Limit& limit) 
             has_point = true;
             continue;
         }
-        if (c < '0' || c > '9') refuse(text, "the limit is no number");
+        if (c < '0' || c > '9') refuse(text, "the limit is not a number");
         limit.most = 10 * limit.most + (c - '0');
         if (has_point) ++limit.decimals;
         if (++digits > kMostDigits || limit.decimals > kMostDecimals)
             refuse(text, "the limit has too many digits");
     }
-    if (digits == 0) refuse(text, "the limit is no number");
+    if (digits == 0) refuse(text, "the limit is not a number");
     if (is_negative) limit.most = -limit.most;
 }
 
@@ -145,7 +145,7 @@ Limit parse_limit(std::string_view text) {
                           what.substr(0, equal) != "operator";
     limit.kind = has_kind ? what.substr(0, equal) : "function";
     limit.pattern = has_kind ? what.substr(equal + 1) : what;
-    if (limit.pattern.empty()) refuse(text, "there is no name behind @");
+    if (limit.pattern.empty()) refuse(text, "there is no name after @");
     return limit;
 }
 

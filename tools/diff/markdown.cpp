@@ -183,7 +183,7 @@ std::string folded(std::string_view summary, const std::string& text) {
 template <typename Text>
 std::string change_table(const Comparison& comparison, const std::vector<const Change*>& changes,
                          const std::string& of, const Text& text_of) {
-    if (changes.empty()) return "None by as much as the threshold.\n";
+    if (changes.empty()) return "No change reaches the threshold.\n";
     std::string head = "|", rule = "|", out;
     for (const std::size_t event : comparison.shown()) {
         head += " " + comparison.header().events[event].name + " |";
@@ -246,7 +246,7 @@ void write_markdown(const Options& options, const Programs& programs, Sink& sink
             is_cut |= out.size() + text.size() > kMostBytes;
             if (!is_cut) out += text;
         }
-    if (is_cut) out += "There is more than fits here: see --format=html.\n";
+    if (is_cut) out += "There are more changes than fit here: see --format=html.\n";
     sink.write(out);
 }
 

@@ -201,7 +201,7 @@ void write_changes(const Options& options, const Comparison& comparison,
                    Output& output, const Text& text_of) {
     ChangeTable table(comparison.header(), comparison.shown(), options.color);
     for (const Change* change : chosen) table.fit(*change);
-    if (chosen.empty()) output.write("none by as much as the threshold\n");
+    if (chosen.empty()) output.write("no change reaches the threshold\n");
     if (!chosen.empty()) output.write(table.heading(heading));
     for (const Change* change : chosen) output.write(table.row(*change, text_of(*change)));
 }

@@ -119,8 +119,7 @@ void check_difference(const Options& options) {
     if (!options.difference) return;
     if (options.format->write_difference == nullptr)
         throw Error(
-            fmt::format("--diff: --format={} has one count of each thing; only folded "
-                        "stacks have two",
+            fmt::format("--diff: --format={} has one count per stack; only --format=folded has two",
                         options.format->name));
     if (options.profiles.size() != 2)
         throw Error(fmt::format("--diff compares two files, but {} are given: merge others first",
@@ -155,7 +154,7 @@ std::vector<std::size_t> selected_events(const Options& options, const Profile& 
         if (options.format->has_one_event) selected.resize(1);
     }
     if (options.format->has_one_event && selected.size() > 1)
-        throw Error(fmt::format("--format={} has room for one event; give only one with --event",
+        throw Error(fmt::format("--format={} takes one event; give only one with --event",
                                 options.format->name));
     return selected;
 }
@@ -196,8 +195,8 @@ int export_main(int argc, char** argv) {
         log::remark(builds);
     if (format.has_stacks && !profile.has_contexts() && !profile.calls().empty())
         log::remark(
-            fmt::format("{} has calls, but no stacks, as Callgrind records none: each function is "
-                        "exported as a stack of its own",
+            fmt::format("{} is a file of Callgrind, which has calls but no stacks: each function "
+                        "is exported as a separate stack",
                         join(options->profiles, ", ")));
     Sink sink(options->output, format.is_binary ? Compress::kGzip : Compress::kByName);
     if (options->difference)

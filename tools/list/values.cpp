@@ -111,8 +111,9 @@ std::string of_what(const events::Series& series) {
     add("Phase:", series.phase);
     add("From:", series.from);
     if (series.each != 1)
-        add("Points:", fmt::format("each combines {} neighbours and has their largest numbers",
-                                   with_thousands(series.each)));
+        add("Points:",
+            fmt::format("each row combines {} neighbours and shows their largest numbers",
+                        with_thousands(series.each)));
     return text;
 }
 

@@ -127,8 +127,9 @@ class MergedVectors {
                                     const std::string& path, const std::string& addresses) {
         const auto known = numbers.find(block);
         if (known == numbers.end())
-            throw Error(fmt::format("{}: {} has no address of block {}; is it of the same run?",
-                                    path, addresses, block));
+            throw Error(
+                fmt::format("{}: {} has no address of block {}; does it belong to the same run?",
+                            path, addresses, block));
         return known->second;
     }
 

@@ -235,12 +235,12 @@ bool have_block_vectors(const Arguments& arguments) {
 void check_block_vectors(const Arguments& arguments) {
     for (const std::string& file : arguments.files)
         if (events::can_be_read_again(file) && !begins_as_block_vectors(file))
-            throw Error(fmt::format("{} has block vectors, {} has not; merge such files apart",
+            throw Error(fmt::format("{} has block vectors and {} does not; merge them separately",
                                     arguments.files.front(), file));
     if (arguments.one_run != arguments.addresses.empty())
         throw Error(
-            "block vectors: name a --pc-file for each file, or say --one-run if the files are of "
-            "the threads of one run; other runs number blocks differently");
+            "block vectors: name a --pc-file for each file, or give --one-run if the files are the "
+            "threads of one run; other runs number blocks differently");
     if (!arguments.one_run && arguments.addresses.size() != arguments.files.size())
         throw Error(fmt::format("--pc-file: {} for {} files of block vectors; name one for each",
                                 arguments.addresses.size(), arguments.files.size()));
@@ -250,10 +250,9 @@ void check_block_vectors(const Arguments& arguments) {
 
 void check_events_files(const Arguments& arguments) {
     if (arguments.one_run || !arguments.addresses.empty() || !arguments.addresses_out.empty())
-        throw Error(
-            fmt::format("--pc-file, --pc-out-file and --one-run are for block vectors; {} "
-                        "has none",
-                        arguments.files.front()));
+        throw Error(fmt::format(
+            "--pc-file, --pc-out-file and --one-run are for block vectors; {} is an events file",
+            arguments.files.front()));
 }
 
 }  // namespace
@@ -284,10 +283,9 @@ int merge_main(int argc, char** argv) {
     groups.add_files();
     profile.finish();
     if (profile.series_left_out() != 0)
-        log::remark(
-            fmt::format("{} series are left out: an events file has at most {}; merge fewer "
-                        "files for them",
-                        profile.series_left_out(), events::kMostSeries));
+        log::remark(fmt::format(
+            "{} series are left out: an events file has at most {}; merge fewer files to keep them",
+            profile.series_left_out(), events::kMostSeries));
     if (const std::string builds = profile.heads().mixed_builds(); !builds.empty())
         log::remark(builds + "; assay diff compares builds");
     if (!profile.calls().empty())

@@ -94,8 +94,8 @@ Strings::Id Strings::id(std::string_view text) {
         bytes_ += text.size() + sizeof(std::string_view);
         if (bytes_ > kMostBytes)
             throw Error(
-                fmt::format("the names in the profile have more than {} bytes, which those of "
-                            "no program have",
+                fmt::format("the names in the profile take more than {} bytes, which the names of "
+                            "no program do",
                             kMostBytes));
         texts_.push_back(keep(text));
         slot = {hash, static_cast<std::uint32_t>(texts_.size())};

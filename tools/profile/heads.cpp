@@ -122,7 +122,7 @@ std::string Heads::mixed_builds() const {
     const auto& [path, ids] = *builds.begin();
     const std::string others =
         builds.size() == 1 ? "" : fmt::format(", as {} others are", builds.size() - 1);
-    return fmt::format("{} is there in {} builds ({}){}; their counts are added up by line", path,
+    return fmt::format("{} has {} builds ({}){}; their counts are added up by line", path,
                        ids.size(), join(ids, " and "), others);
 }
 

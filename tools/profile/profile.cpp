@@ -156,8 +156,8 @@ void Profile::start(const events::Header& header) {
         events::check_same_events(header, path_, header_, paths_.front());
         if (header.difference != of_differences_)
             throw Error(
-                fmt::format("of {} and {}, one is a profile and the other a difference of two; "
-                            "only what is alike can be combined",
+                fmt::format("one of {} and {} is a profile, and the other is a difference of two "
+                            "profiles; combine either profiles or differences",
                             paths_.front(), path_));
     }
     if (beside_) beside_->start(header);
@@ -188,10 +188,10 @@ void Profile::turns_into_difference() {
     if (side_ == Side::kOld)
         throw Error(fmt::format("{} has negative counts; only profiles can be compared", path_));
     if (!paths_.empty())
-        throw Error(fmt::format(
-            "{} has negative counts, as a difference of two profiles has, and {} has none; "
-            "only what is alike can be combined",
-            path_, paths_.front()));
+        throw Error(
+            fmt::format("{} has negative counts, so it is a difference of two profiles, and {} is "
+                        "a profile; combine either profiles or differences",
+                        path_, paths_.front()));
     of_differences_ = header_.difference = true;
 }
 
@@ -387,7 +387,7 @@ void Profile::make_room() {
     compact();
     if (bytes() > most_bytes_)
         throw Error(
-            fmt::format("{}: the counts in the profile take more than {} bytes, which those "
+            fmt::format("{}: the counts in the profile take more than {} bytes, which the counts "
                         "of no program do",
                         path_, most_bytes_));
 }

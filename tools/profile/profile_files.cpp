@@ -80,8 +80,9 @@ void FileGroups::check_any() const {
     const std::vector<std::string>& there = profile_.groups().kinds();
     for (const std::string& kind : kinds_)
         if (std::find(there.begin(), there.end(), kind) == there.end())
-            throw Error(kind == "rank" ? "--by=rank: no file is of a process under mpirun"
-                                       : fmt::format("--by={}: no file says which it is of", kind));
+            throw Error(kind == "rank"
+                            ? "--by=rank: no file belongs to a process under mpirun"
+                            : fmt::format("--by={}: no file says what it belongs to", kind));
 }
 
 std::uint32_t FileGroups::group_of(const std::string& kind, const std::string& path,

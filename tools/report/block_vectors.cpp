@@ -121,7 +121,7 @@ std::vector<std::uint32_t> read_labels(const std::string& path,
                                 path, phases.size(), intervals, kRemedy));
     for (std::size_t i = 0; i < points.size(); ++i)
         if (phases[points[i].interval] != i)
-            throw Error(fmt::format("{}: interval {} is not of phase {}, which it stands for: {}",
+            throw Error(fmt::format("{}: interval {} is not in phase {}, which it represents: {}",
                                     path, points[i].interval, points[i].cluster, kRemedy));
     return phases;
 }
@@ -189,7 +189,7 @@ Phases read_phases(const std::string& vectors_path, const std::string& points_pa
                    const std::string& weights_path, const std::string& labels_path) {
     Phases phases;
     const std::vector<Vector> vectors = read_vectors(vectors_path, phases.instructions);
-    if (vectors.empty()) throw Error(fmt::format("{}: there is no interval in it", vectors_path));
+    if (vectors.empty()) throw Error(fmt::format("{} has no intervals", vectors_path));
     phases.points = read_points(points_path, vectors.size());
     if (phases.points.empty()) return phases;
     phases.labelled = !labels_path.empty();

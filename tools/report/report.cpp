@@ -75,7 +75,7 @@ void check(const Arguments& arguments) {
         throw Error("--old-map is for the sources of OLD: give --diff OLD NEW");
     if (options.block_vectors.empty() && !options.simulation_points.empty())
         throw Error(
-            "--simpoints needs the file that SimPoint has read: name it with "
+            "--simpoints needs the block vectors that SimPoint has read: name them with "
             "--block-vectors");
 }
 
@@ -106,8 +106,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
         options.old_where.moved = parse_moved("--old-map", arguments.old_moved);
     find_points(options);
     if (options.simulation_points.empty() && !(options.weights.empty() && options.labels.empty()))
-        throw Error(
-            "--weights and --labels need the points that they are of: name them with --simpoints");
+        throw Error("--weights and --labels need their points: name them with --simpoints");
     if (arguments.difference) {
         options.old_profile = options.profiles.front();
         options.profiles.erase(options.profiles.begin());

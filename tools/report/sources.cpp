@@ -101,8 +101,8 @@ void Sources::say_what_is_left_out() const {
     std::string names = join(std::span(left_out_).first(named), ", ");
     if (named < left_out_.size()) names += fmt::format(" and {} more", left_out_.size() - named);
     log::problem(
-        fmt::format("left out of the report, as nothing says that they are sources: {}; {}", names,
-                    kHowToShow));
+        fmt::format("left out of the report, because nothing says that they are sources: {}; {}",
+                    names, kHowToShow));
 }
 
 void Sources::read(Version& version, SourceFinder& finder,

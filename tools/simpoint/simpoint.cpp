@@ -241,8 +241,8 @@ int simpoint_main(int argc, char** argv) {
     if (arguments.file == "-" &&
         (arguments.points.empty() || arguments.weights.empty() || arguments.labels.empty()))
         throw Error(
-            "simpoint -: standard input gives the results no names; give them with "
-            "--save-simpoints, --save-weights and --save-labels");
+            "simpoint -: results of standard input have no names; give them with --save-simpoints, "
+            "--save-weights and --save-labels");
     const simpoint::Intervals intervals =
         simpoint::read_intervals(arguments.file, arguments.dimensions, arguments.search.seed);
     const simpoint::Clustering clustering =

@@ -230,7 +230,7 @@ class Range {
         if (const std::size_t plus = to.find('+'); plus != std::string_view::npos) {
             const std::optional<Number> step = parse_number(to.substr(plus + 1), form.kilo);
             if (!step || step->value == 0)
-                fail(fmt::format("\"{}\" is no number to add", to.substr(plus + 1)));
+                fail(fmt::format("\"{}\" is not a number to add", to.substr(plus + 1)));
             step_ = step->value;
             to = to.substr(0, plus);
         }
@@ -262,7 +262,7 @@ class Range {
         std::vector<Number> numbers;
         for (const std::string& text : texts) {
             const std::optional<Number> number = parse_number(text, form_.kilo);
-            if (!number) fail(fmt::format("\"{}\" is no number", text));
+            if (!number) fail(fmt::format("\"{}\" is not a number", text));
             numbers.push_back(*number);
         }
         return numbers;

@@ -51,7 +51,7 @@ struct Plan::Profilers {
               collector::Command command)
         : settings(collector::take_core_settings(core_settings, command)) {
         if (settings.plugins.empty())
-            throw Error("no profiler: say which with --plugin=NAME (see: assay plugins)");
+            throw Error("no profiler: name one with --plugin=NAME (see: assay plugins)");
         const std::vector<Setting> configured = std::move(settings.others);
         settings.others.clear();
         const collector::Session first(settings, "");

@@ -82,8 +82,7 @@ class Sweep {
             points_[point] = read_point(place);
             return true;
         } catch (const Error& error) {
-            log::remark(
-                fmt::format("{} has to be run again: {}", plan_.subject(point), error.what()));
+            log::remark(fmt::format("{} must run again: {}", plan_.subject(point), error.what()));
             fs::remove_all(place);
             return false;
         }
@@ -123,8 +122,8 @@ class Sweep {
         }
         if (signal == 0) return;
         log::remark(
-            fmt::format("interrupted: {} of {} points are finished, and the others go on; "
-                        "the same command waits for them, scancel {} ends them",
+            fmt::format("interrupted: {} of {} points are finished, and the others continue; the "
+                        "same command waits for them, scancel {} ends them",
                         finished(), plan_.size(), jobs));
         end_by(signal);
     }

@@ -149,8 +149,8 @@ std::vector<std::size_t> shown_events(const std::vector<std::string>& show,
         shown.push_back(index_of("--show", name, names));
         if (shown.back() >= header.events.size() && header.difference)
             throw Error(
-                fmt::format("--show: '{}' is calculated from counts, and has no meaning "
-                            "for differences of counts; show events",
+                fmt::format("--show: '{}' is calculated from counts and has no meaning for "
+                            "differences; show events",
                             name));
     }
     return shown;

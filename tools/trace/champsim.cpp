@@ -140,8 +140,8 @@ void for_each_record(const std::string& path, const Consume& consume) {
             ++number;
             if (record.is_branch > 1 || record.branch_taken > 1)
                 throw Error(
-                    fmt::format("{}: record {} is not one of ChampSim's 64-byte records, in which "
-                                "the ninth and the tenth byte are 0 or 1",
+                    fmt::format("{}: record {} is not one of ChampSim's 64-byte records: their "
+                                "ninth and tenth bytes are 0 or 1",
                                 path, number));
             consume(record);
         }

@@ -28,8 +28,7 @@ void check_input(const Import& import) {
         6);
     if (!events::can_be_read_again(import.file))
         throw Error(
-            fmt::format("{} cannot be read twice, which an import needs; write it to a file "
-                        "first",
+            fmt::format("{} cannot be read twice, as an import must do; write it to a file first",
                         import.file));
     const std::string beginning = events::beginning_of_file(import.file, kXz.size());
     if (beginning == kXz)

@@ -76,7 +76,7 @@ void Places::resolve(const replay::ImageTrace& image, const std::string& path,
     if (path != symbols::kVdsoPath) {
         const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
         if (file.number() < 0) {
-            problems_.push_back(fmt::format("{}: {}; no functions and lines of it are shown", path,
+            problems_.push_back(fmt::format("{}: {}; its functions and lines are not shown", path,
                                             system_reason(errno)));
             return;
         }
@@ -89,8 +89,8 @@ void Places::resolve(const replay::ImageTrace& image, const std::string& path,
         });
         if (!same) {
             problems_.push_back(
-                fmt::format("{} has other code than when the trace was recorded; no "
-                            "functions and lines of it are shown",
+                fmt::format("the code of {} has changed since the trace was recorded; its "
+                            "functions and lines are not shown",
                             path));
             return;
         }

@@ -198,11 +198,11 @@ void check_export(const Options& options, const Arguments& arguments) {
 }
 
 void check_import(const Options& options) {
-    if (options.output.empty()) throw Error("--import makes a trace: name a file for it with -o");
+    if (options.output.empty()) throw Error("--import writes a trace: name its file with -o");
     if (!options.nothing_asked || options.summary)
         throw Error(
-            "--import takes all of a file; leave out filters and formats, or use them when "
-            "you show the trace");
+            "--import converts a whole file; leave out filters and formats, or use them when you "
+            "show the trace");
 }
 
 }  // namespace
