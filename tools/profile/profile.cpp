@@ -306,7 +306,7 @@ void Profile::site(const events::Site& site) {
 void Profile::line_sites(std::uint32_t site, std::uint64_t count) {
     if (beside_) beside_->line_sites(site, count);
     if (!takes(parts::kLines)) return;
-    if (site == 0) next_line_ += count;  // as it is
+    if (site == 0) next_line_ += count;  // these rows keep their site 0
     for (; site != 0 && count != 0; --count) lines_[next_line_++].site = site_map_[site];
 }
 
