@@ -89,11 +89,12 @@ void add_filters(CommandLine& line, Arguments& arguments) {
                   "stop after the N-th instruction of each thread");
     line.add_text("--function", arguments.function, "REGEX",
                   "show only records of functions whose name contains a match");
-    line.add_text("--address", arguments.address, "LOW-HIGH",
-                  "only references to these addresses, in hexadecimal; both ends are included");
+    line.add_text(
+        "--address", arguments.address, "LOW-HIGH",
+        "show only references to these addresses, in hexadecimal; both ends are included");
     line.add_list(
         "--kind", arguments.kinds, "A,B,...",
-        "only these records: block, read, write, modify, burst (its begin, end or end of "
+        "show only these records: block, read, write, modify, burst (its begin, end or end of "
         "its warm-up), call, return, signal, syscall, result (of a system call), value (of "
         "operands), all; default: the first five");
 }
