@@ -42,13 +42,13 @@ constexpr std::array<vp_derived_t, 6> kDerivedTable{{
 
 // A filter with fewer sets than the cache leaves out less.
 uint32_t filter_sets(const Geometry& shape) {
-    constexpr uint64_t kMost = uint64_t{1} << 31;  // a power of two, as are the sets
+    constexpr uint64_t kMost = uint64_t{1} << 31;  // a power of two, because sets() is one
     return static_cast<uint32_t>(std::min(shape.sets(), kMost));
 }
 
-// References are cut to the smallest line. Where D1's is larger, a filter by D1's lines, or D1
-// itself where the program runs, would take the second line of a reference for touched that the
-// simulation, having cut it, never saw.
+// References are cut to the smallest line. If D1's line is larger, a filter by D1's lines, or a D1
+// simulated in the program, would count the second line of a reference as touched. The simulation
+// never sees that line.
 bool cuts_below_d1(const Geometries& shapes) {
     return std::min(shapes.i1.line, shapes.ll.line) < shapes.d1.line;
 }
@@ -76,7 +76,7 @@ class CacheProfiler final : public assay::Profiler {
     void option(std::string_view name, const std::string& value) override {
         apply(settings_, name, value);
     }
-    // Iterations arrive with the references, which are captured for the simulation only.
+    // Iterations arrive with the references, which are captured only for the simulation.
     void check_options() override {
         if (settings_.count_iterations && !settings_.simulate)
             throw std::invalid_argument(
@@ -126,7 +126,7 @@ class CacheProfiler final : public assay::Profiler {
         if (trace.thread_end()) simulator_->end(thread);
     }
 
-    // What finish_more() would add up to.
+    // Sums the samples of finish_more().
     void totals(assay::Trace& trace, std::span<uint64_t> by_event) {
         const auto sum = [by_event](uint64_t, uint32_t event, uint64_t weight, uint64_t = 0) {
             by_event[event] += weight;
@@ -189,8 +189,9 @@ class CacheProfiler final : public assay::Profiler {
         if (is_sampled()) capture_bursts(shapes, wanted);
     }
 
-    // What bursts can tell: of caches that are warm soon enough. Nearly all lines that a burst
-    // finds missing in the last level would have been there, had it seen what came before.
+    // Leaves out the events that bursts cannot tell. I1 and D1 are warm soon enough. But nearly all
+    // lines that a burst misses in the last level would be there if the earlier references had been
+    // simulated.
     void capture_bursts(const Geometries& shapes, assay::Captures& wanted) const {
         constexpr uint64_t kInstructionsPerLine = 20;  // enough for bzip2
         const uint64_t lines = shapes.i1.size / shapes.i1.line + shapes.d1.size / shapes.d1.line;
@@ -198,8 +199,8 @@ class CacheProfiler final : public assay::Profiler {
         for (const uint32_t event : {kILmr, kDLmr, kDLmw}) leave_out(event);
     }
 
-    // Calls `visit(context, references)` with how often the operands of an instruction were
-    // referenced, as it says itself.
+    // Calls `visit(context, references)` with the number of references of an instruction's
+    // operands, as its TRACE_SITE_COUNT gives it.
     template <typename Visit>
     void counted_references(std::span<const trace_site_t> sites, std::size_t at,
                             const Visit& visit) const {
@@ -210,16 +211,16 @@ class CacheProfiler final : public assay::Profiler {
             });
     }
 
-    // Passes on what has been counted at a site: add(pc, event, count, context), or without a
-    // context where each execution of the instruction counts the same.
+    // Passes on the counts of a site: add(pc, event, count, context). There is no context if each
+    // execution of the instruction counts the same.
     template <typename Add>
     void count_site(const assay::Trace& trace, const Code& code, std::size_t at,
                     const Add& add) const {
         const trace_site_t& site = code.sites[at];
         const trace_instr_t& instr = code.instrs[site.instr];
         if (site.kind == TRACE_SITE_COUNT) {
-            // Cachegrind counts each iteration as an instruction, and so the check that finds rcx
-            // 0, which is the one that Ir has already.
+            // Cachegrind counts each iteration as an instruction, plus the check that finds rcx 0.
+            // Ir already contains that check.
             if (!settings_.count_iterations || !(instr.flags & TRACE_INSTR_REPEATED)) return;
             simulator_->each_context(at, [&](uint64_t context, const SiteCounts& counts) {
                 add(instr.pc, kIr, counts.references - counts.ended_early, context);
@@ -233,7 +234,7 @@ class CacheProfiler final : public assay::Profiler {
             });
         };
         if (site.kind == TRACE_SITE_FETCH) return add_misses(kI1mr, kILmr);
-        if (!sites::is_data(site)) return;  // what another profiler of the run captures
+        if (!sites::is_data(site)) return;  // another profiler of the run captures it
         const bool write = site.kind == TRACE_SITE_WRITE;
         const uint64_t times = references_each(site, instr);
         if (instr.flags & TRACE_INSTR_VARIABLE)
@@ -246,8 +247,8 @@ class CacheProfiler final : public assay::Profiler {
     }
 
     Settings settings_;
-    std::unique_ptr<Simulator> simulator_;  // none with --cache-sim=no
-    std::unique_ptr<MachineRun> machine_;   // in its place, what it cannot simulate
+    std::unique_ptr<Simulator> simulator_;  // nullptr with --cache-sim=no
+    std::unique_ptr<MachineRun> machine_;   // replaces the simulator for a machine
     BlockWalk walk_;                        // of finish_more()
 };
 

@@ -1,8 +1,8 @@
 // The inner loop of the simulation, for one instruction set.
 //
-// Included only by the files kernel_*.cpp, each compiled for its instruction set with a `Ways`
-// of its own in an unnamed namespace: so no code for a newer processor leaks into functions
-// that are shared at link time.
+// Only the files kernel_*.cpp include this header. Each is compiled for its own instruction set and
+// has its own `Ways` in an unnamed namespace. No code for a newer processor can therefore get into
+// functions that are shared at link time.
 #pragma once
 
 #include "plugins/cache/tables.h"
@@ -11,10 +11,10 @@
 
 namespace cache {
 
-// True if any of the (at most two) lines of the reference is missing; both become the most
-// recent of their sets, the lower one first. Most instructions that reach into a second line come
-// after one in the first, which is the most recent then: to look for that, and not for the end of
-// the line, is a branch that the processor predicts.
+// True if any of the (at most two) lines of the reference is missing. Both become the most recent
+// of their sets, the lower one first. Most instructions that reach into a second line follow one
+// that used the first line, which is then the most recent. The code tests for this, and not for the
+// end of the line, because the processor predicts this branch well.
 template <class Ways>
 inline bool missing(const Level& level, std::uint64_t address, std::uint64_t last_byte) {
     const std::uint64_t first = address >> level.line_shift;
@@ -28,8 +28,8 @@ inline bool missing(const Level& level, std::uint64_t address, std::uint64_t las
     return missed;
 }
 
-// All lookups of level 1 of a batch come first, then all of LL in the same order: neither sees
-// a difference, and the tags of LL, which is large, arrive meanwhile.
+// Looks up a whole batch in level 1, then its misses in LL in the same order. The results stay the
+// same, and the tags of LL, which is large, arrive in the meantime.
 template <class Ways>
 void simulate(const Tables& tables, const trace_record_t* records, std::size_t count) {
     constexpr std::size_t kBatch = 64;

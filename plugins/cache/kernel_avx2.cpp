@@ -12,7 +12,7 @@ inline __m256i lanes(std::uint32_t bits) {
 }
 
 struct Ways {
-    // As in kernel_avx512.cpp, four ways at a time.
+    // See kernel_avx512.cpp; this handles four ways at a time.
     static bool touch(std::uint64_t* tags, std::uint32_t ways, std::uint64_t line) {
         const __m256i wanted = _mm256_set1_epi64x(static_cast<long long>(line));
         __m256i before = wanted;
@@ -25,7 +25,7 @@ struct Ways {
                 static_cast<std::uint32_t>(_mm256_movemask_pd(_mm256_castsi256_pd(equal)));
             const std::uint32_t hit = bits & used;
             const std::uint32_t moved = (hit ^ (hit - 1)) & used;
-            // Lanes 0 1 2 of `old` behind lane 3 of `before`.
+            // Lane 3 of `before`, then lanes 0, 1 and 2 of `old`.
             const __m256i shifted = _mm256_permute4x64_epi64(_mm256_blend_epi32(old, before, 0xC0),
                                                              _MM_SHUFFLE(2, 1, 0, 3));
             _mm256_store_si256(place, _mm256_blendv_epi8(old, shifted, lanes(moved)));

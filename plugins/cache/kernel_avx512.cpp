@@ -6,8 +6,9 @@ namespace cache {
 namespace {
 
 struct Ways {
-    // Makes `line` the most recent of the set and returns whether it was present: eight ways at
-    // a time, the tags other than `line` close up and move back by one way, without a branch.
+    // Makes `line` the most recent of the set and returns true if it was present. Handles eight
+    // ways at a time: the tags other than `line` close up and move back by one way, without a
+    // branch.
     static bool touch(std::uint64_t* tags, std::uint32_t ways, std::uint64_t line) {
         const __m512i wanted = _mm512_set1_epi64(static_cast<long long>(line));
         __m512i before = wanted;

@@ -4,7 +4,7 @@ namespace cache {
 namespace {
 
 struct Ways {
-    // Makes `line` the most recent of the set and returns whether it was present.
+    // Makes `line` the most recent of the set and returns true if it was present.
     static bool touch(std::uint64_t* tags, std::uint32_t ways, std::uint64_t line) {
         std::uint64_t carried = line;
         for (std::uint32_t i = 0; i < ways; ++i) {

@@ -8,8 +8,8 @@ namespace cache {
 
 namespace {
 
-// By the mnemonic of the instruction; the level in the lower byte. Of what does nothing, as
-// cldemote, which processors may ignore, 0.
+// The operation of an instruction, with the level in the lower byte. Returns 0 for instructions
+// without an effect, for example cldemote, which processors may ignore.
 std::uint16_t operation_of(std::string_view mnemonic) {
     using machine::LineOperation;
     struct Known {
@@ -95,7 +95,7 @@ void MachineFront::follow(MachinePart& part, const trace_marker_t& marker) {
     static constexpr Memory kMemory[] = {Memory::kOther, Memory::kPrivate, Memory::kAdvised,
                                          Memory::k2M, Memory::k1G};
     const std::uint64_t which = marker.operation - TRACE_MARKER_PAGES_4K;
-    // What was added is translated as memory was.
+    // The references so far are translated by the mappings before this change.
     front_end_.translate_by(part.core, memory_.of(part.thread), part.steps);
     if (marker.operation == TRACE_MARKER_THREAD)
         memory_.create(part.thread, static_cast<std::uint32_t>(marker.address));

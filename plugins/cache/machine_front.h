@@ -1,4 +1,4 @@
-// The first stage of a run with a machine: from records to what its caches have to do.
+// The first stage of a run with a machine. It turns records into operations on the caches.
 #pragma once
 
 #include "plugins/cache/site_counts.h"
@@ -18,7 +18,7 @@
 
 namespace cache {
 
-// What the simulation needs to know of a site: it is looked up for each record.
+// Properties of a site that the simulation looks up for each record.
 struct MachineSite {
     enum class Role : std::uint8_t { kReference, kOperation, kCount, kBlock, kBlockLeft, kOther };
 
@@ -30,7 +30,7 @@ struct MachineSite {
                 .pc = pc,
                 .executed = executed};
     }
-    // On a line.
+    // The record as an operation on a line.
     machine::Reference operation(const trace_record_t& record, std::uint64_t executed) const {
         return {.address = record.value,
                 .pc = pc,
@@ -40,13 +40,14 @@ struct MachineSite {
     }
 
     std::uint64_t pc;
-    // Of a reference: cut as long as the longest line. Of an operation: what it is, and behind it a
-    // byte with the level.
+    // For a reference: its size, at most that of the longest line. For an operation: the
+    // LineOperation in the upper byte, the level in the lower byte.
     std::uint16_t bytes;
     Role role;
     machine::Kind kind : 7;
     bool writes : 1;
-    std::uint32_t position;  // of its instruction in its block, from 1 on; of a block, its length
+    std::uint32_t position;  // the instruction's place in its block, from 1 on; for a block, its
+                             // length
 };
 static_assert(sizeof(MachineSite) == 16);
 
@@ -54,11 +55,10 @@ class MachineSites {
   public:
     std::size_t size() const { return sites_.size(); }
     const MachineSite& operator[](std::size_t site) const { return sites_[site]; }
-    // Whether those that are known stay where they are when there are so many.
+    // True if `sites` sites fit without moving the known ones.
     bool has_room(std::size_t sites) const { return sites <= sites_.capacity(); }
-    // What is new.
+    // Adds the sites that the trace got since the last call.
     void learn(const assay::Trace& trace, const Code& code);
-    // Whether there are operations on lines among them.
     bool have_operations() const { return have_operations_; }
 
   private:
@@ -66,20 +66,22 @@ class MachineSites {
     bool have_operations_ = false;
 };
 
-// Records of one thread, which no other core's come between.
+// Consecutive records of one thread: no record of another core comes between them.
 struct MachinePart {
-    // The next of a trace. `keeps`: it is needed behind the call to process().
+    // Takes the trace's records. `keeps`: copies them, because they are needed after process()
+    // returns.
     void fill(const assay::Trace& trace, const MachineSites& sites, std::uint32_t on_core,
               bool is_last, bool keeps);
 
     std::uint32_t thread = 0, core = 0;
     bool ends_thread = false;
-    bool operates = false;  // on lines, beside references
+    bool operates = false;  // the records contain operations on lines
     std::span<const trace_record_t> records;
-    std::span<const std::uint32_t> contexts;  // by record, or none
+    std::span<const std::uint32_t> contexts;  // one for each record, or empty
     std::span<const trace_marker_t> markers;
-    // What MachineFront finds: what is to be done, and the records of sites that count, if it finds
-    // steps; and, with late prefetches, by record, how many instructions the core has executed.
+    // MachineFront sets these. `has_steps`: `steps` and `said`, the records of sites that count,
+    // are set. `executed` has, with late prefetches, the number of instructions that the core had
+    // executed at each record.
     bool has_steps = false;
     machine::Steps steps;
     std::vector<std::uint32_t> said;
@@ -93,7 +95,7 @@ struct MachinePart {
 
 class MachineFront {
   public:
-    // All stay their owner's, and there. `is_apart`: prepare() has a thread of its own.
+    // The referenced objects must outlive this one. `is_apart`: prepare() runs in its own thread.
     MachineFront(const machine::Machine& machine, const machine::Columns& columns,
                  const MachineSites& sites, bool is_apart)
         : machine_(machine),
@@ -105,17 +107,17 @@ class MachineFront {
             first_caches_.emplace(machine, columns);
     }
 
-    // Whether it finds what is to be done for some parts, which is worth a thread: else the caches
-    // need to see all references.
+    // True if prepare() finds the steps of some parts, which is worth a thread. Otherwise the
+    // caches need all references.
     bool finds_steps() const { return uses_front_end_ || first_caches_; }
     bool takes_pages_from_mappings() const { return machine_.page == 0 && !machine_.tlbs.empty(); }
-    // Finds what MachinePart says. Throws std::bad_alloc.
+    // Sets the results in `part`. Throws std::bad_alloc.
     void prepare(MachinePart& part);
 
   private:
     void follow(MachinePart& part, const trace_marker_t& marker);
-    // What a record that is no reference says of how many instructions a core has executed, and of
-    // how many before its thread's present block.
+    // Updates the two numbers of executed instructions for a record that is not a reference: that
+    // of the core, and that of the core before the thread's current block.
     static void note_executed(const MachineSite& site, const trace_record_t& record,
                               std::uint64_t& executed, std::uint64_t& block_begin);
 
@@ -123,10 +125,11 @@ class MachineFront {
     const MachineSites& sites_;
     machine::FrontEnd front_end_;
     const bool uses_front_end_;
-    std::optional<machine::FirstCaches> first_caches_;  // instead of front_end_
+    std::optional<machine::FirstCaches> first_caches_;  // used instead of front_end_
     machine::MappedMemory memory_;
-    // With late prefetches: how many instructions each core has executed, all of the blocks that
-    // its threads are in among them; and, by thread, how many before the thread's present block.
+    // With late prefetches: the number of instructions that each core has executed, including all
+    // instructions of the blocks that its threads are in; and, by thread, the number before its
+    // current block.
     std::unordered_map<std::uint32_t, std::uint64_t> executed_;
     std::unordered_map<std::uint32_t, std::uint64_t> block_begins_;
 };

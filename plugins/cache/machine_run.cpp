@@ -28,7 +28,7 @@ void MachineRun::capture(assay::Captures& wanted) const {
     if (front_.takes_pages_from_mappings()) wanted.mappings();
     if (machine_.tells_late()) wanted.blocks();
     const machine::NeededRecords needed = machine::needed_records(machine_);
-    // Prefetches, and clflush and the like.
+    // Prefetches, clflush and similar instructions.
     for (const unsigned opcode : {0x0d, 0x18, 0x1c, 0xae})
         wanted.values({TRACE_EFFECTIVE_ADDRESS},
                       static_cast<std::uint16_t>(TRACE_OPCODE(1, opcode)));
@@ -39,7 +39,7 @@ void MachineRun::capture(assay::Captures& wanted) const {
         wanted.references(machine_.line);
 }
 
-// The front end may be reading of the sites that are known.
+// The front end may be reading the known sites at the same time, so they must not move.
 void MachineRun::learn(const assay::Trace& trace, const Code& code) {
     if (code.sites.size() <= sites_.size()) return;
     if (!sites_.has_room(code.sites.size())) pipeline_.settle();
@@ -59,7 +59,7 @@ std::uint64_t* MachineRun::row_of(std::uint32_t site, const std::uint32_t* conte
 
 void MachineRun::process(assay::Trace& trace) {
     learn(trace, Code(trace));
-    // Nothing is left to be done in advance.
+    // The hierarchy has taken over the first caches: the first stage has no more work.
     if (std::exchange(took_first_caches_, false)) pipeline_.do_without_thread();
     auto part = pipeline_.empty();
     const bool ends = trace.thread_end() != nullptr;
@@ -68,7 +68,7 @@ void MachineRun::process(assay::Trace& trace) {
     if (ends) placement_.end(trace.thread());
 }
 
-// What machine::run_part() asks for.
+// The interface that machine::run_part() expects.
 struct MachineRun::Records {
     MachineRun& run;
     const MachinePart& part;
@@ -92,7 +92,7 @@ struct MachineRun::Records {
         return run.row_of(part.records[record].site,
                           part.contexts.empty() ? nullptr : &part.contexts[record]);
     }
-    // Of a site that counts.
+    // Adds up a record of a TRACE_SITE_COUNT.
     void said(std::size_t record) const {
         std::uint64_t* const row = counts(record);
         row[kReferences] += part.records[record].value;

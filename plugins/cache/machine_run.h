@@ -1,4 +1,4 @@
-// A run with a machine of a machine file: what it captures, and what is counted for each site.
+// A run that simulates the machine of a machine file: its captures and its counts for each site.
 #pragma once
 
 #include "plugins/cache/machine_front.h"
@@ -20,7 +20,7 @@ namespace cache {
 
 class MachineRun {
   public:
-    // Throws std::bad_alloc, and std::runtime_error if a library of the user's is unusable.
+    // Throws std::bad_alloc, and std::runtime_error if one of the user's libraries is unusable.
     MachineRun(machine::Machine machine, bool count_iterations);
 
     std::span<const vp_event_t> events() const { return columns_.events(); }
@@ -32,14 +32,14 @@ class MachineRun {
     std::string summary(std::span<const std::uint64_t> totals) const;
 
   private:
-    // Of a TRACE_SITE_COUNT, in the first two columns of its row.
+    // The first two columns in the row of a TRACE_SITE_COUNT.
     enum { kReferences, kEndedEarly };
 
     void learn(const assay::Trace& trace, const Code& code);
     struct Records;
     void simulate(MachinePart& part);
     void simulate_all(const Records& records);
-    // What is counted of a site: in a context, or, if that is null, as a whole.
+    // The counts of a site in a context. If `context` is nullptr, those of the site as a whole.
     std::uint64_t* row_of(std::uint32_t site, const std::uint32_t* context);
     // Calls `visit(context, counts)` for each context that the site was in, or once with 0.
     template <typename Visit>
@@ -54,11 +54,11 @@ class MachineRun {
     machine::ThreadPlacement placement_;
     MachineSites sites_;
     MachineFront front_;
-    std::vector<std::uint64_t> counts_;  // row by row, by column
-    assay::ContextRows rows_;            // with contexts; else a site's row has its index
+    std::vector<std::uint64_t> counts_;  // rows of columns
+    assay::ContextRows rows_;            // used with contexts; otherwise a site's index is its row
     BlockWalk walk_;
-    Pipeline<MachinePart> pipeline_;  // of front_ and simulate()
-    bool took_first_caches_ = false;  // just now
+    Pipeline<MachinePart> pipeline_;  // first front_, then simulate()
+    bool took_first_caches_ = false;  // in the current call
 };
 
 }  // namespace cache

@@ -1,5 +1,5 @@
-// Work in two stages: the first is done by a thread of its own, the second by the caller's, each
-// for one piece after the other, in the order in which they come.
+// A pipeline of two stages. A separate thread runs the first stage, the calling thread the second.
+// Each stage handles the pieces in the order in which they were put.
 #pragma once
 
 #include <sched.h>
@@ -24,7 +24,7 @@ class Pipeline {
   public:
     using Stage = std::function<void(Piece&)>;
 
-    // `threaded`: the first stage is worth a thread, where there is a processor for it.
+    // `threaded`: the first stage is worth a thread if a processor is free for it.
     Pipeline(bool threaded, Stage first, Stage second)
         : first_(std::move(first)),
           second_(std::move(second)),
@@ -41,29 +41,29 @@ class Pipeline {
         worker_.join();
     }
 
-    // Whether there is a processor for a thread.
+    // True if the process may use more than one processor.
     static bool can_have_thread() {
         cpu_set_t set;
         return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
     }
 
-    // A piece to be filled: one that is done with, or a new one.
+    // Returns a piece to fill: a used one if there is one, else a new one.
     std::unique_ptr<Piece> empty() {
         if (free_.empty()) return std::make_unique<Piece>();
         std::unique_ptr<Piece> piece = std::move(free_.back());
         free_.pop_back();
         return piece;
     }
-    // Whether pieces go to another thread, so that what they refer to must stay.
+    // True if another thread handles pieces: then the data that they refer to must stay.
     bool has_thread() const { return has_thread_; }
-    // The first stage is not worth a thread any more. All pieces are behind both stages then.
+    // Finishes all pieces and runs both stages in the calling thread from now on.
     void do_without_thread() {
         finish();
         has_thread_ = false;
     }
 
-    // The next piece. Both stages may be done now or later; what the first throws comes out of here
-    // or of finish().
+    // Adds a piece. Both stages may run now or later. Exceptions of the first stage leave this
+    // function or finish().
     void put(std::unique_ptr<Piece> piece) {
         if (!has_thread_) {
             first_(*piece);
@@ -78,24 +78,27 @@ class Pipeline {
             waiting_.push_back(std::move(piece));
             left = waiting_.size();
         }
-        // To wake the thread takes as long as some pieces: it is not done for each.
+        // Waking the thread takes as long as some pieces, so it is not done for each piece.
         if (left >= kWakeAt) work_.notify_one();
         take_ready(left >= kMost ? kMost / 2 : kMost);
     }
-    // Until all pieces are behind the first stage: what that reads can be changed then.
+    // Waits until the first stage has handled all pieces. Then the data that the first stage reads
+    // can be changed.
     void settle() {
         std::unique_lock lock(mutex_);
         wait_for(lock, 0);
     }
-    // Until all are behind both.
+    // Waits until both stages have handled all pieces.
     void finish() { take_ready(0); }
 
   private:
     static constexpr std::size_t kMost = 32, kWakeAt = 4;
-    // Rather than let the first stage run dry, the second one lets so many wait.
+    // The second stage leaves up to this many pieces waiting, so that the first stage does not run
+    // dry.
     static constexpr std::size_t kFew = 8, kMostReady = 64;
 
-    // Does the second stage of what is behind the first, and waits until at most so many are not.
+    // Runs the second stage on pieces that have passed the first, and waits until at most
+    // `most_waiting` pieces have not passed it.
     void take_ready(std::size_t most_waiting) {
         std::unique_lock lock(mutex_);
         wait_for(lock, most_waiting);
@@ -111,7 +114,7 @@ class Pipeline {
         }
     }
 
-    // The thread's own piece is one that waits.
+    // The piece that the thread is handling counts as waiting.
     bool are_few(std::size_t most_waiting) const {
         return waiting_.size() + (busy_ ? 1 : 0) <= most_waiting;
     }
@@ -123,7 +126,7 @@ class Pipeline {
         wanted_.reset();
     }
 
-    // Signals are for the threads that know of them.
+    // Blocks all signals in the new thread: other threads handle them.
     void start() {
         sigset_t all, before;
         sigfillset(&all);
@@ -164,12 +167,12 @@ class Pipeline {
     bool has_thread_;
     std::vector<std::unique_ptr<Piece>> free_;
     std::thread worker_;
-    std::mutex mutex_;  // of what follows
+    std::mutex mutex_;  // protects the members below
     std::condition_variable work_, done_;
-    std::deque<std::unique_ptr<Piece>> waiting_, ready_;  // for the first stage, for the second
-    bool busy_ = false;                                   // the first is being done
+    std::deque<std::unique_ptr<Piece>> waiting_, ready_;  // for the first stage; for the second
+    bool busy_ = false;                                   // the thread is running the first stage
     bool ends_ = false;
-    std::optional<std::size_t> wanted_;  // as few as somebody waits for
+    std::optional<std::size_t> wanted_;  // the number of pieces somebody waits for
     std::exception_ptr failure_;
 };
 

@@ -1,6 +1,5 @@
-// The profiler's options, spelled as Cachegrind's where it has them.
-//
-// Also the summary at the end of a run.
+// The profiler's options, with Cachegrind's names where it has them, and the summary at the end of
+// a run.
 #pragma once
 
 #include "assay/vprofiler.h"
@@ -24,7 +23,7 @@ struct Settings {
     bool level1_in_program = true;
     bool of_host = false;  // --machine=host: shapes that are not given are the processor's
     std::optional<machine::Machine> machine;
-    std::string with_machine;  // an option that was given and says what a machine says
+    std::string with_machine;  // an option that was given and that a machine replaces
 };
 
 inline constexpr std::array<vp_option_t, 8> kOptionTable{{
@@ -54,19 +53,17 @@ inline constexpr std::array<vp_option_t, 8> kOptionTable{{
      VP_OPTION_TEXT, 0},
 }};
 
-// Takes one option over. Throws std::invalid_argument with the reason if its value is unusable.
+// Sets one option. Throws std::invalid_argument with the reason if its value is unusable.
 void apply(Settings& settings, std::string_view name, std::string_view value);
 
 // Throws std::invalid_argument if the machine cannot be simulated with the other options.
 void check_with_machine(const Settings& settings, bool sampled);
 
-// The simulated shapes. Shapes that no option gives are fixed, so that files of two machines agree;
-// with --machine=host they are the processor's, with a power of two of sets.
+// The simulated shapes. Shapes without an option have fixed defaults, so that files of two machines
+// agree. With --machine=host they are those of the processor's caches, with a power of two of sets.
 Geometries geometries(const Settings& settings);
-// The desc: lines about the shapes, as names and texts. They also say where the shapes come from.
+// The desc: lines about the shapes, as names and texts, with the origin of each shape.
 std::vector<std::pair<std::string, std::string>> describe(const Settings& settings);
-
-// The end-of-run summary, laid out as Cachegrind's.
 
 // In the order of the events file.
 enum EventIndex : std::uint32_t { kIr, kI1mr, kILmr, kDr, kD1mr, kDLmr, kDw, kD1mw, kDLmw };

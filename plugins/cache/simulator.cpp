@@ -60,8 +60,8 @@ InstructionSet best_instruction_set() {
     return InstructionSet::kBaseline;
 }
 
-// Fresh pages are zero, which is how tags start, and cost nothing until touched: a simulated LL
-// can be as large as a server's.
+// Fresh pages are zero, the initial value of tags, and cost nothing until they are touched. A
+// simulated LL can therefore be as large as a server's.
 OwnLevel::OwnLevel(const Geometry& geometry)
     : level_{.tags = nullptr,
              .set_mask = geometry.sets() - 1,
@@ -78,8 +78,8 @@ OwnLevel::~OwnLevel() {
     munmap(level_.tags, bytes(level_));
 }
 
-// The first thread's caches are made at once: if they are too large for the memory, it is known
-// before the program starts.
+// Creates the first thread's caches at once, so that a lack of memory shows before the program
+// starts.
 Simulator::Simulator(const Geometries& geometries, InstructionSet set)
     : geometries_(geometries),
       ll_(geometries.ll),
@@ -132,7 +132,7 @@ void Counters::put_into(Tables& tables) {
     tables.owner = this;
 }
 
-// Laid out as those that are read.
+// The layout is that of the tables that are read.
 void Counters::put_unread_into(Tables& tables) {
     for (std::size_t i = unread_tallies_.size(); i < tallies_.size(); ++i)
         unread_tallies_.push_back(codes_[i].target() == SiteCode::kCount ? tallies_[i] : Tally{});
@@ -163,8 +163,8 @@ void Simulator::process(std::uint32_t thread, const trace_record_t* records, std
     simulate(tables, thread, records, count);
 }
 
-// In portions that are still in the processor's cache, with what is counted of them, when they are
-// simulated.
+// Works in portions, so that records and their counts are still in the processor's cache when they
+// are simulated.
 void Simulator::process(std::uint32_t thread, std::span<const trace_record_t> records,
                         std::span<const std::uint32_t> contexts) {
     constexpr std::size_t kPortion = 256;
@@ -180,7 +180,7 @@ void Simulator::process(std::uint32_t thread, std::span<const trace_record_t> re
     }
 }
 
-// Of the records that matter, those with their rows instead of their sites. Returns how many.
+// Copies the counted records to records_by_row_, with rows instead of sites. Returns their number.
 std::size_t Simulator::number(std::span<const trace_record_t> records,
                               std::span<const std::uint32_t> contexts) {
     for (std::size_t i = 0; i < records.size(); ++i)

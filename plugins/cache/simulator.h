@@ -1,5 +1,5 @@
-// Two levels of caches fed with trace records: an I1 and a D1 for each thread, as if it had a
-// processor of its own, and one LL behind all of them.
+// Two levels of caches that read trace records. Each thread has an I1 and a D1, as if it had its
+// own processor. One LL behind them is shared.
 #pragma once
 
 #include "plugins/cache/tables.h"
@@ -17,7 +17,7 @@ enum class InstructionSet { kBaseline, kAvx2, kAvx512 };
 bool supported(InstructionSet set);
 InstructionSet best_instruction_set();
 
-// A level with tags of its own.
+// A level that owns its tags.
 class OwnLevel {
   public:
     // Throws std::bad_alloc.
@@ -32,7 +32,7 @@ class OwnLevel {
     Level level_;
 };
 
-// What happened at a site, or at one in a context.
+// Counts of a site, or of a site in one context.
 struct SiteCounts {
     std::uint64_t l1_misses = 0;
     std::uint64_t ll_misses = 0;
@@ -42,7 +42,7 @@ struct SiteCounts {
     SiteCounts& operator+=(const SiteCounts& other);
 };
 
-// What the inner loop counts, by a number that records have as their site.
+// The counts of the inner loop. A record's site is the index.
 class Counters {
   public:
     void add(SiteCode code);
@@ -53,10 +53,10 @@ class Counters {
         __builtin_prefetch(&codes_[index]);
         __builtin_prefetch(&tallies_[index], 1);
     }
-    // For tests: as if it had missed so often already, in level 1 and LL.
+    // For tests: sets the misses in level 1 and in LL.
     void set_misses(std::size_t index, std::uint32_t misses) { tallies_[index] = {misses, misses}; }
     void put_into(Tables& tables);
-    // Where nobody reads what is counted.
+    // Makes the inner loop count into memory that nobody reads.
     void put_unread_into(Tables& tables);
 
   private:
@@ -67,7 +67,7 @@ class Counters {
     std::vector<VariableCounts> variable_;
     std::vector<Tally> unread_tallies_;
     std::vector<VariableCounts> unread_variable_;
-    // How often a tally exceeded its 32 bits; by its place: twice the index, and 1 for LL.
+    // How often a tally exceeded 32 bits. The key is twice the index, plus 1 for LL.
     std::unordered_map<std::size_t, std::uint64_t> carries_;
 };
 
@@ -78,25 +78,26 @@ class Simulator {
     Simulator(const Simulator&) = delete;
     Simulator& operator=(const Simulator&) = delete;
 
-    // `sites` is the whole table, of which the simulator already knows the beginning.
+    // Adds the new sites. `sites` is the whole table; the simulator knows its beginning from
+    // earlier calls.
     void learn(const trace_site_t* sites, std::size_t count);
-    // Whether level 1 has been simulated before: of that kind there are only what missed it.
+    // True if level 1 was simulated before: then the records of that kind are its misses.
     void records_are_misses(SiteCode::Target kind, bool are) { missed_[kind] = are; }
-    // Records of one thread, of sites that were learnt. Throws std::bad_alloc if there is no memory
-    // for the caches of a thread that is new.
+    // Simulates records of one thread. Their sites must be known to learn(). Throws std::bad_alloc
+    // if there is no memory for a new thread's caches.
     void process(std::uint32_t thread, const trace_record_t* records, std::size_t count);
-    // The same, and each is counted in its context: `contexts` has one for each record.
+    // The same, and counts each record in its context. `contexts` has one element for each record.
     void process(std::uint32_t thread, std::span<const trace_record_t> records,
                  std::span<const std::uint32_t> contexts);
-    // The same, and nothing is counted.
+    // The same without counting.
     void warm_up(std::uint32_t thread, const trace_record_t* records, std::size_t count);
-    // No records of the thread follow: its caches are not needed any more.
+    // Frees the caches of a thread that has no more records.
     void end(std::uint32_t thread) { level1_.erase(thread); }
     std::size_t thread_count() const { return level1_.size(); }
 
     SiteCounts counts(std::size_t site) const;
-    // Calls `visit(context, counts)` for each context that the site was in, with a context as
-    // samples have it. Where nothing was processed with contexts, once, with 0.
+    // Calls `visit(context, counts)` for each context of the site, with the context as in samples.
+    // If no records had contexts, calls it once with 0.
     template <typename Visit>
     void each_context(std::size_t site, const Visit& visit) const {
         if (by_row_.size() == 0) return visit(std::uint64_t{0}, by_site_.counts(site));
@@ -125,11 +126,12 @@ class Simulator {
     std::unordered_map<std::uint32_t, Level1> level1_;  // by thread
     Kernel kernel_;
     bool missed_[2] = {};  // by SiteCode::Target
-    // References larger than this are taken as this large, so that none touches three lines.
+    // Larger references are cut to this size, so that none touches three lines.
     std::uint16_t largest_reference_;
     Counters by_site_;
-    std::vector<bool> is_counted_;  // by site: not one of another profiler of the run
-    // With contexts.
+    std::vector<bool> is_counted_;  // by site; false for sites that another profiler of the run
+                                    // captures
+    // Used with contexts.
     assay::ContextRows rows_;
     Counters by_row_;
     std::vector<trace_record_t> records_by_row_;

@@ -1,4 +1,4 @@
-// What the executions of instructions tell, whatever is simulated: Ir, Dr and Dw.
+// Counts that follow from the executions of instructions without simulation: Ir, Dr and Dw.
 #pragma once
 
 #include <assay/profiler.hpp>
@@ -10,7 +10,7 @@
 
 namespace cache {
 
-// Looked up once for many sites.
+// A trace's tables, looked up once for many sites.
 struct Code {
     explicit Code(const assay::Trace& trace)
         : sites(trace.sites()), instrs(trace.instrs()), blocks(trace.blocks()) {}
@@ -22,8 +22,8 @@ struct Code {
     std::span<const trace_block_t> blocks;
 };
 
-// Valgrind takes a locked instruction apart into a load and a compare-and-swap, two references;
-// only the compare-and-exchange instructions themselves need no load.
+// Valgrind splits a locked instruction into a load and a compare-and-swap, two references. The
+// compare-and-exchange instructions need no load.
 // Intel SDM volume 2: LOCK; XCHG with a memory operand locks by itself.
 inline bool is_locked(const trace_instr_t& instr) {
     const bool exchanges = instr.opcode == TRACE_OPCODE(1, 0xb0) ||
@@ -43,16 +43,18 @@ inline bool is_locked(const trace_instr_t& instr) {
     return false;
 }
 
-// As how many references Cachegrind counts one of the site's.
+// The number of references that Cachegrind counts for one reference of the site.
 inline std::uint64_t references_each(const trace_site_t& site, const trace_instr_t& instr) {
     return site.kind == TRACE_SITE_MODIFY && is_locked(instr) ? 2 : 1;
 }
 
-// Block by block, instructions and their sites: the host is quick at what lies close together.
+// Visits instructions and their sites block by block, because the host is fast with neighbouring
+// instructions.
 class BlockWalk {
   public:
-    // Goes through some blocks: add(pc, weight) for each instruction, `count_site(index)` for each
-    // of the first `sites` sites. Returns whether there are more; `is_full` ends a portion.
+    // Visits some blocks: calls add(pc, weight) for each instruction and `count_site(index)` for
+    // each of the first `sites` sites. Stops when `is_full` is true. Returns true if blocks are
+    // left.
     template <typename Add, typename CountSite, typename IsFull>
     bool step(const assay::Trace& trace, const Code& code, std::size_t sites, const Add& add,
               const CountSite& count_site, const IsFull& is_full) {

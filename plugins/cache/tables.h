@@ -1,4 +1,5 @@
-// What the simulation's inner loop works on: plain memory, laid out for it.
+// The tables of the simulation's inner loop. They are plain memory in a layout that makes the loop
+// fast.
 #pragma once
 
 #include "assay/trace_types.h"
@@ -11,8 +12,8 @@ namespace cache {
 // Sets of tags start at multiples of this many tags: one line of the processor's own cache.
 inline constexpr std::uint32_t kTagsPerBlock = 8;
 
-// One cache. The tag of a line is its whole number, address / line size; the tags of a set are
-// contiguous, the most recent first, followed by unused ones up to a whole block.
+// One cache. The tag of a line is its whole number, address / line size. The tags of a set are
+// contiguous, the most recent first. Unused tags follow, up to a whole block.
 struct Level {
     std::uint64_t* tags = nullptr;
     std::uint64_t set_mask = 0;
@@ -28,7 +29,7 @@ struct Level {
     }
 };
 
-// What the simulation needs to know of a site, in two bytes so that many fit.
+// The target and size of a site, in two bytes so that many sites fit into the processor's cache.
 class SiteCode {
   public:
     enum Target : std::uint16_t { kInstruction = 0, kData = 1, kCount = 2 };
@@ -44,13 +45,13 @@ class SiteCode {
     std::uint16_t code_;
 };
 
-// Misses of a site, modulo 2^32: there are millions of sites, most of them with few misses.
+// Misses of a site, modulo 2^32: most of the millions of sites have few misses.
 struct Tally {
-    std::uint32_t l1_misses = 0;  // of a TRACE_SITE_COUNT: its index in Tables::variable
+    std::uint32_t l1_misses = 0;  // for a TRACE_SITE_COUNT: its index in Tables::variable
     std::uint32_t ll_misses = 0;
 };
 
-// Of a TRACE_SITE_COUNT.
+// Counts of a TRACE_SITE_COUNT.
 struct VariableCounts {
     std::uint64_t references = 0;   // the sum of the values
     std::uint64_t ended_early = 0;  // repeated comparisons that their result ended
@@ -58,12 +59,12 @@ struct VariableCounts {
 
 struct Tables {
     Level level1[2];   // by SiteCode::Target
-    bool missed[2]{};  // likewise: level 1 has been looked at before
+    bool missed[2]{};  // by SiteCode::Target: the records are level-1 misses already
     Level ll;
     const SiteCode* codes = nullptr;
     Tally* tallies = nullptr;
     VariableCounts* variable = nullptr;
-    // Called when a tally has become 0 again.
+    // Called when a tally has wrapped around to 0.
     void (*carry)(void* owner, const std::uint32_t* tally) = nullptr;
     void* owner = nullptr;
 };
