@@ -24,8 +24,9 @@ PART_OF_THESE uint64_t smaller(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-// The way of a set whose line was used least recently; use(way) says when. Which one it is cannot
-// be predicted: so there is no branch, and two chains of comparisons.
+// The way of a set whose line was used least recently. use(way) returns the time of its last use.
+// No processor can predict which way this is, so the code has no branch and two chains of
+// comparisons.
 template <typename Use>
 PART_OF_THESE uint32_t least_recent(uint32_t ways, const Use& use) {
     uint64_t even = use(0), odd = ~uint64_t{0};
@@ -42,7 +43,7 @@ PART_OF_THESE void note_use(FirstLevel::Cache& cache, uint32_t place) {
     cache.uses[place] = cache.clock += FirstLevel::kTick;
 }
 
-// Looks into each way. True if it misses; `place`: where the line is now.
+// Searches all ways. Returns true for a miss. `place`: where the line is now.
 IN_TRANSLATED_CODE bool search(FirstLevel& level, uint64_t line, uint32_t& place) {
     FirstLevel::Cache& cache = level.data;
     const auto number = static_cast<uint32_t>(line >> level.data_line_shift);
@@ -63,7 +64,7 @@ IN_TRANSLATED_CODE bool search(FirstLevel& level, uint64_t line, uint32_t& place
     return missed;
 }
 
-// True if it misses. Only lines with the same element of data_places can be the same.
+// Returns true for a miss. Only lines with the same element of data_places can be equal.
 PART_OF_THESE bool use(FirstLevel& level, uint64_t line) {
     FirstLevel::Cache& cache = level.data;
     const auto number = static_cast<uint32_t>(line >> level.data_line_shift);
@@ -138,8 +139,8 @@ bool FirstLevel::refers(uint64_t address, uint64_t bytes) {
     return reference(*this, address, bytes);
 }
 
-// All that was set, and no page that was not touched. Places of data are looked at only together
-// with the line that is there.
+// Resets all used elements, and touches no untouched page. An element of data_places is only used
+// together with its line, so data_places needs no reset.
 void FirstLevel::clear() {
     for (Cache* const cache : {&data, &code}) {
         for (uint32_t place = 0; place < (cache->set_mask + 1) * cache->ways; ++place) {

@@ -19,7 +19,8 @@
 namespace assay::native {
 namespace {
 
-// A descriptor, and the process whose driver uses it. Aligned, for clang to know it as lock-free.
+// A descriptor, and the process whose driver uses it. Its alignment tells clang that the atomic is
+// lock-free.
 struct alignas(std::uint64_t) Entry {
     int descriptor = -1;  // -1: unused
     pid_t owner = 0;
@@ -27,11 +28,12 @@ struct alignas(std::uint64_t) Entry {
 
 constexpr pid_t kGone = 0, kCommon = -1;  // owners
 
-// In memory that is shared by who shares the descriptors. A process has three or four of its own:
-// there is room for hundreds of processes; what does not find any is not hidden from the program.
+// The table is in memory that all processes share that share the descriptors. A process has three
+// or four own descriptors, so hundreds of processes fit. A descriptor that does not fit is visible
+// to the program.
 struct Table {
-    std::atomic<bool> shared = false;   // by several processes, now or once
-    std::atomic<std::size_t> used = 0;  // entries behind have never been used
+    std::atomic<bool> shared = false;   // several processes share it, or did so before
+    std::atomic<std::size_t> used = 0;  // later entries have never been used
     std::array<std::atomic<Entry>, 1000> entries;
 
     auto begin() { return entries.begin(); }
@@ -62,7 +64,7 @@ void add(int descriptor, pid_t owner) {
     }
 }
 
-// Of all entries of which `wanted` is true.
+// Closes the descriptors of all entries that fulfil `wanted`.
 template <typename Wanted>
 void close_entries(const Wanted& wanted) {
     for (auto& entry : table()) {
@@ -81,7 +83,7 @@ std::vector<unsigned> sorted() {
     return found;
 }
 
-// What others add or remove from here on is not seen, nor what this process does.
+// From here on, this process and the others do not see each other's changes.
 void make_table_private(const std::vector<Entry>& entries) {
     Table& own = new_table(&table());
     std::copy(entries.begin(), entries.end(), own.entries.begin());
@@ -156,7 +158,7 @@ void leave_descriptors_to_parent(bool shared) {
 void stop_sharing_descriptors() {
     if (!table().shared || unshare(CLONE_FILES) != 0) return;
     const std::vector<Entry> before = entries();
-    // The others close what they still have of this process.
+    // The entries stay in the shared table. Owner kGone tells the other processes to close them.
     for (auto& entry : table()) {
         Entry own = entry.load();
         if (own.owner == getpid()) entry.compare_exchange_strong(own, {own.descriptor, kGone});

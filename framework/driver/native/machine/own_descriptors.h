@@ -1,32 +1,34 @@
-// File descriptors of the driver, which lives in the process of the program: for the program they
-// do not exist. Which they are is known to all processes that share the table of descriptors
-// (CLONE_FILES). For whoever holds the driver's lock.
+// File descriptors of the driver. The driver lives in the program's process, so it hides these
+// descriptors from the program. All processes that share the descriptor table (CLONE_FILES) know
+// each other's descriptors. The caller must hold the driver's lock.
 #pragma once
 
 namespace assay::native {
 
-// Moves `descriptor` out of the way of the program's, which are the lowest free ones; closed on
-// exec. Returns the new number.
+// Moves `descriptor` above the lowest free numbers, which the program's descriptors get, and closes
+// it on exec. Returns the new number.
 int own_descriptor(int descriptor);
-// The same for one that has been moved before: another driver has handed it down. -1 is none.
+// The same for a descriptor that another driver has already moved and handed down. Does nothing for
+// -1.
 int adopt_descriptor(int descriptor);
-// Likewise; one that the children of a fork need, too.
+// The same for a descriptor that the children of a fork also need.
 int adopt_common_descriptor(int descriptor);
 void close_own_descriptor(int descriptor);
 bool is_own_descriptor(long descriptor);
-// close_range(2) for all others.
+// close_range(2), except for the driver's descriptors.
 long close_other_descriptors(unsigned first, unsigned last, unsigned flags);
 
-// --- What becomes of them when processes begin and end.
+// --- The start and end of processes.
 
-// Before a fork, with CLONE_FILES if `shared`. Closes what sharing processes that are gone have
-// left.
+// Call before a fork, with `shared` if it uses CLONE_FILES. Closes descriptors that ended processes
+// have left in a shared table.
 void prepare_descriptors_for_fork(bool shared);
-// In the child: closes what is its parent's, unless they share.
+// Call in the child. Closes the parent's descriptors, unless the processes share the table.
 void leave_descriptors_to_parent(bool shared);
-// Before the process becomes another program: unshare(CLONE_FILES), if it shares them.
+// Call before execve(2). Leaves a shared table with unshare(CLONE_FILES).
 void stop_sharing_descriptors();
-// At the end of the process: what it has in a table that others go on with.
+// Call at the end of the process. Closes the process's descriptors in a table that other processes
+// go on using.
 void close_shared_descriptors();
 
 }  // namespace assay::native

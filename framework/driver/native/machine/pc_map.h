@@ -1,5 +1,5 @@
-// A hash table from code addresses to small values: open addressing, nothing is removed but
-// everything.
+// A hash table from code addresses to small values, with open addressing. It has no removal of
+// single entries.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,12 @@
 
 namespace assay::native {
 
-// Addresses in the code cache in half the room: there are many, and it is smaller than 4 GiB.
+// An address in the code cache in 4 bytes instead of 8: there are many, and the cache is smaller
+// than 4 GiB.
 
 class CodeAddress {
   public:
-    // Of the process's code cache, before the first address. Nothing is kept that lies at it.
+    // `base`: an address below all code in the process's code cache.
     static void set_base(std::uint64_t base) { base_ = base; }
 
     CodeAddress() = default;
@@ -32,7 +33,7 @@ class PcMap {
     explicit PcMap(std::size_t slots = kFewest)
         : pcs_(slots, kFree), values_(std::make_unique<Value[]>(slots)) {}
 
-    // Valid until the next call.
+    // The result is valid until the next call.
     const Value* find(std::uint64_t pc) const {
         const std::size_t slot = slot_of(pc);
         return pcs_[slot] == pc && pc != kFree ? &values_[slot] : nullptr;
@@ -48,7 +49,7 @@ class PcMap {
     void clear() { *this = PcMap(); }
 
   private:
-    // No code lies there, but jumps may go there.
+    // No code lies at this address, but jumps may go there.
     static constexpr std::uint64_t kFree = UINT64_MAX;
     static constexpr std::size_t kFewest = 4096;
 
@@ -65,7 +66,7 @@ class PcMap {
         *this = std::move(larger);
     }
 
-    // Apart, because together most values would have a gap behind them.
+    // Two arrays, because in an array of pairs most value types would need padding.
     std::vector<std::uint64_t> pcs_;
     std::unique_ptr<Value[]> values_;
     std::size_t used_ = 0;

@@ -21,11 +21,11 @@ enum Component : std::uint8_t {
 };
 
 constexpr std::size_t kMxcsr = 24, kXmm0 = 160;
-constexpr std::uint16_t kInitialControl = 0x37f;  // of x87
+constexpr std::uint16_t kInitialControl = 0x37f;  // x87's
 constexpr std::uint32_t kInitialMxcsr = 0x1f80;
 
-// Where it begins in the standard format. Those of AVX-512 are where the processor says: Intel's
-// leave room before them for MPX, AMD's do not.
+// The offset of a component in the standard format. The processor gives the offsets of AVX-512:
+// Intel leaves room before them for MPX, AMD does not.
 std::size_t offset_of(Component component) {
     if (component == kX87) return 0;
     if (component == kSse) return kXmm0;
@@ -38,21 +38,21 @@ std::uint64_t components_in(const unsigned char* area) {
     return present;
 }
 
-// Copies `bytes` from `at` in the component; nothing if it is in its initial state, which is 0 for
-// all registers (SDM volume 1, 13.6).
+// Copies `bytes` from `at` in the component. Leaves `out` as it is if the component is in its
+// initial state, which is 0 for all registers (SDM volume 1, 13.6).
 void copy(const Context& context, Component component, std::size_t at, void* out,
           std::size_t bytes) {
     if (components_in(context.vector_state) >> component & 1)
         std::memcpy(out, context.vector_state + offset_of(component) + at, bytes);
 }
 
-// SDM volume 1, 10.5.1. Registers stand in the order of the stack; bits of the tag word, and MMX
-// registers, are numbered from the bottom.
+// SDM volume 1, 10.5.1. Registers are in stack order. Bits of the tag word and MMX registers are
+// numbered from the bottom.
 constexpr std::size_t kX87Registers = 32, kX87RegisterBytes = 16;
 
 struct X87Stack {
     unsigned top;
-    unsigned full;  // by a bit for each register
+    unsigned full;  // one bit for each register
 };
 
 X87Stack x87_stack(const Context& context) {
@@ -62,7 +62,7 @@ X87Stack x87_stack(const Context& context) {
     return {head[kStatusHigh] >> 3 & 7U, head[kTags]};
 }
 
-// The nearest whole number to value / 2^bits, the even one of two.
+// The integer nearest to value / 2^bits, and the even one of two.
 std::uint64_t shift_and_round(std::uint64_t value, unsigned bits) {
     const std::uint64_t half = std::uint64_t{1} << (bits - 1);
     const std::uint64_t rest = value & (half | (half - 1));
@@ -70,7 +70,7 @@ std::uint64_t shift_and_round(std::uint64_t value, unsigned bits) {
     return whole + (rest > half || (rest == half && whole & 1) ? 1 : 0);
 }
 
-// What the processor gives for operands that are none (SDM volume 1, 4.8.3.7).
+// The processor's result for invalid operands (SDM volume 1, 4.8.3.7).
 constexpr std::uint64_t kDefaultNan = 0xfff8000000000000;
 
 }  // namespace
@@ -82,7 +82,7 @@ void reset_state(Context& context) {
     std::memcpy(context.vector_state, &kInitialControl, sizeof kInitialControl);
     std::memcpy(context.vector_state + kMxcsr, &kInitialMxcsr, sizeof kInitialMxcsr);
     if (context.saving != kSavedByFxsave) return;
-    // XSTATE_BV, which fxsave leaves alone.
+    // XSTATE_BV. fxsave does not write it.
     std::memcpy(context.vector_state + kLegacyBytes, &kX87AndSse, sizeof kX87AndSse);
 }
 
@@ -164,9 +164,11 @@ std::uint64_t read_x87(const Context& context, unsigned number) {
     return nearest_double(high, low);
 }
 
-// SDM volume 1, 4.2.2 and 8.2.2. In integers: the x87 registers are still the program's.
+// SDM volume 1, 4.2.2 and 8.2.2. Uses integers only, because the x87 registers still hold the
+// program's values.
 std::uint64_t nearest_double(std::uint16_t high, std::uint64_t low) {
-    constexpr unsigned kFraction = 52, kMore = 11;  // bits of a double's fraction; of `low` beyond
+    constexpr unsigned kFraction = 52, kMore = 11;  // bits of a double's fraction, and the further
+                                                    // bits of `low`
     constexpr int kBias = 16383, kDoubleBias = 1023, kSpecial = 0x7fff;
     constexpr std::uint64_t kInfinity = std::uint64_t{0x7ff} << kFraction;
     constexpr std::uint64_t kQuiet = std::uint64_t{1} << (kFraction - 1);
@@ -183,7 +185,7 @@ std::uint64_t nearest_double(std::uint16_t high, std::uint64_t low) {
         const int bits = int{kMore} + 1 - scaled;
         return bits > 64 ? sign : sign | shift_and_round(low, static_cast<unsigned>(bits));
     }
-    // The integer bit adds 1 to the exponent, and so does what rounding carries out.
+    // The integer bit adds 1 to the exponent. A carry of the rounding also adds 1.
     const std::uint64_t below = static_cast<std::uint64_t>(scaled - 1) << kFraction;
     return sign | (below + shift_and_round(low, kMore));
 }

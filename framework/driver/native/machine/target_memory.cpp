@@ -12,7 +12,7 @@ std::uint64_t address_of(const void* pointer) {
     return reinterpret_cast<std::uint64_t>(pointer);
 }
 
-// Bytes from there to the end of the page.
+// The number of bytes from `pointer` to the end of its page.
 std::size_t rest_of_page(const void* pointer) {
     return kPage - address_of(pointer) % kPage;
 }
