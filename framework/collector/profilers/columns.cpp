@@ -20,8 +20,8 @@ bool is_word(char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
 
-// A formula with its event names replaced. Names may contain a minus, which is an operator too:
-// the longest name that fits is meant.
+// Replaces event names in a formula. Names may contain a minus, which is also an operator. The
+// longest name that fits wins.
 std::string rename_events(const std::string& formula, const Renamed& renamed) {
     std::string out;
     for (std::size_t i = 0; i < formula.size();) {
@@ -72,7 +72,7 @@ static_assert(VP_SERIES_MAX == events::kMostSeries);
 static_assert(VP_SERIES_COLUMNS_MAX == events::kMostSeriesColumns);
 static_assert(VP_SERIES_POINTS_MAX == events::kMostSeriesPoints);
 
-// Up to and including the last member of version 1.
+// The size up to the last member of version 1.
 constexpr std::size_t kSmallest = offsetof(vp_series_t, point_count) + sizeof(std::uint64_t);
 constexpr std::size_t kLongestSeriesName = 256;
 constexpr std::uint64_t kMostPoints = std::uint64_t{1} << 32;
@@ -92,7 +92,7 @@ class Copy {
         return false;
     }
 
-    // The first line.
+    // Takes the first line.
     bool take_text(const char* from, std::size_t most, const char* what, std::string& to) {
         std::string_view text = from ? from : "";
         text = text.substr(0, text.find('\n'));

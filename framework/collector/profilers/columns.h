@@ -1,6 +1,5 @@
-// The event columns of all profilers of a run, side by side.
-//
-// Also the series that profilers give, as the events file has them.
+// The event columns of all profilers of a run, side by side, and the series that profilers give for
+// the events file.
 #pragma once
 
 #include "assay/vprofiler.h"
@@ -17,8 +16,8 @@ class ProfilerHandle;
 
 class Columns {
   public:
-    // Where several profilers declare an event of the same name, the later ones' become
-    // PROFILER.NAME, also in their formulas. Throws Error if there are too many.
+    // If several profilers declare an event of the same name, the event of the later profiler
+    // becomes PROFILER.NAME, also in its formulas. Throws Error if there are too many columns.
     explicit Columns(const std::vector<std::unique_ptr<ProfilerHandle>>& profilers);
 
     std::size_t size() const { return events_.size(); }
@@ -35,15 +34,15 @@ class Columns {
     std::vector<std::vector<events::Derived>> derived_;
 };
 
-// A series as a profiler gives it, vp_series_t.
+// A copy of a profiler's vp_series_t.
 
 struct GivenSeries {
     events::Series series;  // without the profiler's name
-    std::string problem;    // what is wrong with it, as "a series ..."; "" if nothing is
+    std::string problem;    // the problem, as "a series ..."; "" for a good series
 };
 
-// Copies a series, and thins it as vprofiler.h says. What it points to is read as it is: to be
-// called where a crash is caught.
+// Copies a series, and thins it as vprofiler.h says. Follows its pointers unchecked: call this only
+// where a crash is caught.
 GivenSeries copy_series(const vp_series_t* given);
 
 }  // namespace assay::collector

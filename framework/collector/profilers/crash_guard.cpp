@@ -22,16 +22,16 @@ constexpr std::array kFatalSignals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 constexpr std::size_t kStackBytes = 65'536;
 
 thread_local sigjmp_buf* jump_target = nullptr;
-CallState* calling = nullptr;       // of the guard whose call was made last
-std::atomic<bool> given_up{false};  // the call, and the signal is on its way
+CallState* calling = nullptr;       // the state of the guard that made the last call
+std::atomic<bool> given_up{false};  // the call was given up, and its signal is on the way
 
-// The limit of a call is divided into that many ticks. Those that are due while assay is stopped
-// (by ^Z, or in a debugger) become one.
+// The limit of a call is divided into this many ticks. All ticks that are due while assay is
+// stopped (by ^Z, or in a debugger) count as one.
 constexpr int kTicks = 8;
 constexpr int kTickSignal = SIGVTALRM;
 std::atomic<int> ticks{0};
 
-// In place of the signal.
+// Used in place of a signal number.
 constexpr int kExited = -1;
 constexpr int kQuickExited = -2;
 
@@ -44,7 +44,7 @@ void leave_call(int how) {
 
 void on_fatal_signal(int signal) {
     leave_call(signal);
-    if (given_up.exchange(false)) return;  // it has returned meanwhile
+    if (given_up.exchange(false)) return;  // the call has returned in the meantime
     std::signal(signal, SIG_DFL);
     raise(signal);
 }
@@ -53,9 +53,10 @@ void on_tick(int signal) {
     if (++ticks >= kTicks) leave_call(signal);
 }
 
-// exit(3) calls its handlers last registered first, destructors of static objects among them, of
-// assay and of all profilers. So for each call the guard's is registered as the last, and the jump
-// leaves the others for the real end; and it is taken back, or each call would leave one behind.
+// exit(3) calls its handlers in reverse order of registration. The destructors of static objects of
+// assay and of all profilers are among them. Each call therefore registers the guard's handler
+// last. The jump out of it leaves the others for the real end. After the call the handler is
+// removed, so that handlers do not pile up.
 void on_exit_called(void*) {
     leave_call(kExited);
 }
@@ -65,30 +66,30 @@ void catch_exit() {
     abi::__cxa_atexit(on_exit_called, nullptr, &exit_handle);
 }
 void stop_catching_exit() {
-    abi::__cxa_finalize(&exit_handle);  // calls it as well, when there is nothing to leave
+    abi::__cxa_finalize(&exit_handle);  // also calls the handler, which then has no call to leave
 }
 
-// quick_exit(3) destroys nothing, hence any place in the order will do.
+// quick_exit(3) runs no destructors, so the order of handlers does not matter.
 void on_quick_exit() {
     leave_call(kQuickExited);
 }
 
-// After a call was left, the real end of assay is this: a destructor of that profiler may crash,
-// and it is not guarded then.
+// The real end of assay after a call was left. Destructors of that profiler may crash and are not
+// guarded then, so they do not run.
 void end_without_destructors(int status, void*) {
     std::fflush(nullptr);
     _exit(status);
 }
 
-// exit(3) on a thread of a profiler's own would end the process as if all were well. `guarded` is
-// the thread on which it ends.
+// exit(3) on a profiler's own thread would end the process as if the run had succeeded. `guarded`:
+// the thread that may end the process.
 void refuse_end_by_other_thread(int, void* guarded) {
     if (pthread_equal(pthread_self(), reinterpret_cast<pthread_t>(guarded))) return;
     if (calling) calling->give_reason("it has called exit on a thread of its own");
     _exit(kExitFailure);
 }
 
-// Of a profiler that ignores SIGCHLD: how the program ends would not be known.
+// Undoes what a profiler does that ignores SIGCHLD: assay would not learn how the program ends.
 void stop_ignoring_children() {
     struct sigaction action {};
     sigaction(SIGCHLD, nullptr, &action);
@@ -141,7 +142,7 @@ std::vector<std::string> CallState::library_paths() const {
     return paths;
 }
 
-// One that does not fit any more is left out.
+// Leaves out a path that does not fit.
 void CallState::add_library(const std::string& path) {
     std::size_t end = 0;
     for (const std::string& known : library_paths()) {
@@ -193,7 +194,7 @@ void CrashGuard::set_name(std::string_view name) {
 }
 
 std::string CrashGuard::call(void (*function)(void*), void* argument) {
-    // Nothing with a destructor may live in the frames that the jump leaves.
+    // The frames that the jump leaves must contain nothing with a destructor.
     sigjmp_buf here;
     const pid_t caller = getpid();
     if (const int how = sigsetjmp(here, 1)) {
@@ -223,7 +224,7 @@ std::string CrashGuard::call(void (*function)(void*), void* argument) {
 std::string CrashGuard::reason(int how) const {
     if (how == kExited) return "called exit";
     if (how == kQuickExited) {
-        std::at_quick_exit(on_quick_exit);  // the one before has been used up
+        std::at_quick_exit(on_quick_exit);  // the earlier handler has been used up
         return "called quick_exit";
     }
     if (how == kTickSignal) return std::string(kTooLong) + seconds(limit_);
@@ -231,7 +232,7 @@ std::string CrashGuard::reason(int how) const {
     return fmt::format("crashed with signal {} ({})", how, strsignal(how));
 }
 
-// Two system calls for a call, of which there is one for thousands of records.
+// Costs two system calls for each call, and one call handles thousands of records.
 void CrashGuard::start_timer() {
     if (limit_.count() == 0) return;
     if (timer_owner_ != getpid()) {

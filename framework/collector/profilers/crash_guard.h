@@ -1,21 +1,21 @@
 // Survives crashes of profilers.
 //
-// A profiler's function runs between sigsetjmp and siglongjmp: a fatal signal on this thread
-// jumps back out of it. That leaves whatever the function was doing half done (locks held, heap
-// perhaps inconsistent), which is acceptable here because
-//   - the profiler that crashed is never called again, nor unloaded;
-//   - the frames left behind are the profiler's own: assay calls nothing through them that owns
-//     a resource;
-//   - profilers that are not assay's own have a process to themselves (hosted/), which their crash
-//     costs, and nothing else;
-//   - the alternative is to lose the columns of all other profilers, and with them a run that
-//     may have taken hours. If something else was damaged and assay crashes later, nothing is worse
-//     than it would have been.
-// A call that does not return is left in the same way: by SIGVTALRM when it has taken longer than
-// one call may, by SIGABRT at the end of a run that has a time limit. C++ exceptions that leave a
-// profiler are caught too, and so are exit(3) and quick_exit(3); nothing can catch _exit(2). A
-// crash on another thread of the profiler cannot be attributed and ends the collector as it always
-// would, and exit(3) on one with a line that says so.
+// A profiler's function runs between sigsetjmp and siglongjmp: a fatal signal on this thread jumps
+// out of it. The function's work stays half done: it may hold locks, and the heap may be
+// inconsistent. This is acceptable because
+//   - assay never calls or unloads the crashed profiler again;
+//   - the abandoned frames belong to the profiler: assay calls nothing through them that owns a
+//     resource;
+//   - profilers that do not belong to assay have their own process (hosted/), and a crash costs
+//     only this process;
+//   - the alternative is to lose the columns of all other profilers, and a run that may have taken
+//     hours. If the crash damaged something else and assay crashes later, the loss is the same.
+//
+// A call that does not return is left in the same way: by SIGVTALRM when it exceeds its time limit,
+// by SIGABRT at the end of a run that has a time limit. The guard also catches C++ exceptions,
+// exit(3) and quick_exit(3). Nothing can catch _exit(2). A crash on another thread of the profiler
+// cannot be attributed to it and ends the collector. exit(3) on another thread ends the collector
+// with a line that says so.
 #pragma once
 
 #include <pthread.h>
@@ -35,21 +35,20 @@ namespace assay::collector {
 
 // For messages: "60 s".
 std::string seconds(std::chrono::milliseconds time);
-// What a call did that took too long: "did not return within 60 s". kMoreTime says what to do.
+// The text for a call that took too long: "did not return within 60 s". kMoreTime gives the remedy.
 inline constexpr std::string_view kTooLong = "did not return within ";
 inline constexpr std::string_view kMoreTime = "; --profiler-timeout=SECONDS gives it more time";
 
-// What a guard is doing; other threads look at it, and other processes if it lies in memory that
-// they share.
+// The state of a guard. Other threads read it, and also other processes if it is in shared memory.
 struct CallState {
     static constexpr std::uint64_t kNoCall = 0;
 
-    // The number of the call that is being made, or kNoCall: also while assay does something in it
-    // that must come to its end.
+    // The number of the current call, or kNoCall. Also kNoCall while assay does work inside the
+    // call that must be completed.
     std::uint64_t current_call() const { return in_call && !suspended ? calls.load() : kNoCall; }
-    // The name of the function that is called, or was last.
+    // The name of the current or last called function.
     std::string function_name() const;
-    // Why the process is about to end; "" if it has not said so.
+    // Why the process is about to end; "" if it has given no reason.
     std::string reason_text() const;
     void give_reason(const std::string& why);
     // The paths of the user's libraries that the profiler has loaded.
@@ -65,19 +64,19 @@ struct CallState {
 
 class CrashGuard {
   public:
-    // Installs the signal handlers, and an alternate stack for the calling thread: the only one
-    // that may call run(). `state`, which must live longer: of a process that another one watches.
+    // Installs the signal handlers, and an alternate stack for the calling thread. Only this thread
+    // may call run(). `state`: given in a process that another one watches; must outlive the guard.
     explicit CrashGuard(CallState* state = nullptr);
     ~CrashGuard();
     CrashGuard(const CrashGuard&) = delete;
     CrashGuard& operator=(const CrashGuard&) = delete;
 
-    // How long a call may take; 0: as long as it likes. Time during which assay is stopped does not
-    // count, or at least not much of it.
+    // The longest time of a call; 0: no limit. Time in which assay is stopped counts at most a
+    // small part.
     void set_limit(std::chrono::milliseconds limit) { limit_ = limit; }
     std::chrono::milliseconds limit() const { return limit_; }
 
-    // Calls `function()`. Returns "", or how it crashed. `name`: for those who look.
+    // Calls `function()`. Returns "", or how it crashed. `name`: for CallState::function_name().
     template <typename Function>
     std::string run(Function&& function, std::string_view name = {}) {
         using Callable = std::remove_reference_t<Function>;
@@ -86,9 +85,9 @@ class CrashGuard {
                     const_cast<void*>(static_cast<const void*>(std::addressof(function))));
     }
 
-    // From other threads.
+    // Call these from other threads.
     std::uint64_t current_call() const { return state_.current_call(); }
-    // Jumps out of the call that is being made, as if it had crashed.
+    // Jumps out of the current call, as if it had crashed.
     void give_up_call();
 
   private:
@@ -102,14 +101,14 @@ class CrashGuard {
     std::unique_ptr<Saved> saved_;
     CallState own_state_;
     CallState& state_;
-    const pthread_t thread_;  // the one that may call run()
+    const pthread_t thread_;  // the thread that may call run()
     std::chrono::milliseconds limit_{0};
     timer_t timer_{};
-    pid_t timer_owner_ = 0;  // the process that has made it: a child does not inherit it
+    pid_t timer_owner_ = 0;  // the process that created it: a child does not inherit it
 };
 
-// While it lives, a profiler has called back, and assay does something that must come to its end:
-// the call is not left, and time does not count.
+// Lives while a profiler has called back and assay does work that must be completed. Meanwhile
+// nothing leaves the call, and time does not count.
 class CallSuspended {
   public:
     CallSuspended();

@@ -6,7 +6,7 @@
 namespace assay::collector {
 namespace {
 
-// For who is not given the records.
+// Moves all markers before the first record, for profilers that get no records.
 std::vector<trace_marker_t> before_any_record(std::span<const trace_marker_t> markers) {
     std::vector<trace_marker_t> moved(markers.begin(), markers.end());
     for (trace_marker_t& marker : moved) marker.record = 0;
@@ -36,7 +36,7 @@ void Feed::begin(const Wanted& wanted) {
     interval_ = wanted.interval;
     contexts_of_all_ = wanted.contexts;
     stacks_.contexts().keep_recursion(std::max(spec.recursion, 1U));
-    // The first reader has the contexts of all processes' samples.
+    // The first reader also has the contexts of other processes' samples.
     if (spec.objects != trace::Spec::kNoObjects)
         objects_.emplace(segment_, reader_.mapped_files(), stacks_,
                          spec.objects == trace::Spec::kObjectsAndContexts);
@@ -213,7 +213,7 @@ template <typename Call>
 void Feed::for_each(const Call& call) {
     for (Fed& fed : fed_) {
         if (fed.profiler->lost()) continue;
-        // Profilers emit the samples of one instruction one after the other.
+        // Profilers emit the samples of one instruction one after the other, so a Finder is fast.
         AddressMap::Finder mappings(reader_.addresses());
         call(*fed.profiler,
              [&](const vsample_t& sample) { fed.sink(sample, mappings.find(sample.pc)); });

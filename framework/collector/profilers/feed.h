@@ -1,5 +1,5 @@
-// What the profilers of this process are given of one process image: its trace, read in order, with
-// what they have asked for made of it.
+// Feeds the profilers of this process with the trace of one process image. It reads the trace in
+// order and derives the data that the profilers ask for.
 #pragma once
 
 #include "framework/collector/profilers/loaded_profiler.h"
@@ -25,27 +25,27 @@ namespace assay::collector {
 
 class Feed {
   public:
-    // Of a profiler: its samples, each with the mapping that its pc is in now.
+    // Takes the samples of a profiler, each with the mapping that its pc is in now.
     using Sink = std::function<void(const vsample_t& sample, std::uint32_t mapping)>;
 
-    // All must live longer.
+    // The references must outlive this object.
     Feed(Segment& segment, TraceReader::Role role, int pid, const trace::Regions& regions,
          symbols::Symbolizer& symbolizer);
     Feed(const Feed&) = delete;
     Feed& operator=(const Feed&) = delete;
 
     void add(LoadedProfiler& profiler, Sink sink) { fed_.push_back({&profiler, std::move(sink)}); }
-    // After all have been added, before anything is read.
+    // Call after the last add(), and before reading.
     struct Wanted {
-        const trace::Spec& spec;  // what is captured
-        // Of trace_capture_intervals, in instructions; 0 if nobody has asked for them.
+        const trace::Spec& spec;  // the captured data
+        // The interval of trace_capture_intervals, in instructions; 0 if no profiler asked for it.
         std::uint64_t interval;
-        bool contexts;  // by all, not only by those that capture calls
+        bool contexts;  // for all profilers, not only those that capture calls
     };
     void begin(const Wanted& wanted);
-    // Who gets all that is read, before the profilers do.
+    // Gets all records before the profilers do.
     TraceReader::Sink at_records;
-    // Called with --sample, where totals_so_far() shall be told to sampling().
+    // Called with --sample, when sampling() needs totals_so_far().
     std::function<void()> at_totals;
 
     TraceReader& reader() { return reader_; }
@@ -53,20 +53,22 @@ class Feed {
     const ContextTree& contexts() const { return stacks_.contexts(); }
     // Null without --objects.
     ReferencedObjects* objects() { return objects_ ? &*objects_ : nullptr; }
-    // False if something was executed in contexts that nobody knows.
+    // False if the context of something that was executed is unknown.
     bool knows_contexts() const { return executed_contexts_.complete(); }
-    // Of one of those that were added, by number, at the end of a burst.
+    // The totals at the end of a burst. `profiler`: its number in the order of add().
     std::vector<std::uint64_t> totals_so_far(std::size_t profiler);
 
-    // When all has been read: TraceReader::impossible_counts(), where blocks are counted.
+    // Call after the end of the trace. Returns TraceReader::impossible_counts() if blocks are
+    // counted.
     std::string impossible_counts(std::chrono::duration<double> time);
-    // Then: what was executed, and how much of it was captured.
+    // Call next. Computes the executions, and the captured part of them.
     void end();
-    // By instruction, from end() on; empty if block counts are not captured.
+    // By instruction; empty if block counts are not captured. Valid after end().
     std::span<const std::uint64_t> executions() const { return executions_; }
-    // Likewise by block; empty if predictions are not captured.
+    // By block; empty if predictions are not captured. Valid after end().
     std::span<const std::uint64_t> mispredictions() const { return mispredictions_; }
-    // Then: what was executed in contexts, in as many parts as it likes; empty without them.
+    // Call after end(). The function passes on the executions by context in any number of parts;
+    // empty without contexts.
     using TakeExecutions = std::function<void(std::span<const ContextExecutions>)>;
     std::function<void(const TakeExecutions& take)> executions_by_context();
     // The same by ThreadContexts::number() instead of the context; empty without --threads.
@@ -82,7 +84,7 @@ class Feed {
 
     void process(TraceReader::Source source, std::span<const trace_record_t> records,
                  std::span<const trace_marker_t> markers);
-    // A parser's view of records, with the tables as they are now.
+    // A parser's view of records, with the current tables.
     trace_parser parser(std::uint32_t thread, std::span<const trace_record_t> records);
     bool has_contexts(const LoadedProfiler& profiler) const {
         if (spec_.threads != 0) return true;
@@ -90,7 +92,7 @@ class Feed {
                (contexts_of_all_ || objects_ || profiler.captures_calls());
     }
     std::span<const trace_context_t> context_table(bool given) const;
-    // Calls `call(profiler, sink)` for each, with a sink for its samples.
+    // Calls `call(profiler, sink)` for each profiler, with a sink for its samples.
     template <typename Call>
     void for_each(const Call& call);
 

@@ -1,5 +1,5 @@
-// What assay offers to a profiler, vp_host_t, as functions of a class: a run takes what they are
-// given, and assay check-plugin looks at it.
+// The functions that assay offers to a profiler, vp_host_t, as virtual functions of a class. A run
+// uses their arguments, and assay check-plugin checks them.
 #pragma once
 
 #include "assay/vprofiler.h"
@@ -13,8 +13,8 @@ namespace assay::collector {
 
 inline constexpr std::size_t kLongestPartName = 256;
 
-// The number of a part of the profile among those `named` so far, to which a new one is added; 0 if
-// there are too many.
+// The number of the profile part `name`. Adds a new name to `named`. Returns 0 if there are too
+// many parts.
 std::uint32_t part_number(std::vector<std::string>& named, const std::string& name);
 
 class Host {
@@ -26,13 +26,13 @@ class Host {
     explicit Host(std::string command);
     ~Host() = default;
 
-    // For vp_init; valid as long as this.
+    // For vp_init. Valid as long as this object.
     const vp_host_t* host_table() const { return &table_; }
-    // What the table says from now on.
+    // Change the members of the table.
     void say_command(std::string command);
     void say_sampling(bool samples) { table_.samples = samples ? 1 : 0; }
 
-    // Called by the profiler, with what it gives: texts can be nullptr.
+    // The profiler's calls. Text arguments can be nullptr.
     virtual void take_error(const char* message) = 0;
     virtual void take_warning(const char* message) = 0;
     virtual void take_description(const char* name, const char* text) = 0;

@@ -19,11 +19,11 @@
 namespace assay::collector {
 namespace {
 
-// Up to and including the last required function of version 1.
+// The size up to the last required function of version 1.
 constexpr std::size_t kSmallestTable = offsetof(vp_dispatch_t, vp_prof_init) + sizeof(void*);
-constexpr std::size_t kLargestTable = 65'536;  // anything above is no size
+constexpr std::size_t kLargestTable = 65'536;  // a larger number cannot be a size
 
-// They become lines of the events file, and readers of that refuse lines above 1 MB.
+// These texts become lines of the events file, and its readers refuse lines above 1 MB.
 constexpr std::size_t kLongestName = 256;
 constexpr std::size_t kLongestText = 4096;
 
@@ -33,7 +33,7 @@ bool is_name(std::string_view text) {
     });
 }
 
-// Names that stand in the events file begin with a letter there.
+// Names in the events file begin with a letter.
 bool is_column_name(std::string_view text) {
     return is_name(text) && std::isalpha(static_cast<unsigned char>(text[0]));
 }
@@ -42,7 +42,7 @@ std::string text_or_empty(const char* text) {
     return text ? text : "";
 }
 
-// The first kLongestText bytes, without half a character.
+// The first kLongestText bytes, without a partial character at the end.
 std::string cut(std::string_view text) {
     if (text.size() <= kLongestText) return std::string(text);
     std::size_t end = kLongestText;
@@ -59,14 +59,14 @@ std::string one_line(std::string_view text) {
     return line.empty() ? "it does not say why" : line;
 }
 
-// Of this thread.
+// The processor time of this thread.
 std::chrono::nanoseconds processor_time() {
     timespec time{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// Reads a table of the profiler: a function that stores a length and returns an array.
+// Reads a table of the profiler through a function that stores a length and returns an array.
 template <typename Row, typename Get, typename Take>
 void read_table(Get get, const Take& take) {
     if (!get) return;
@@ -158,15 +158,16 @@ std::uint32_t LoadedProfiler::take_library(const char* path) {
     return needs_own_process_ ? 0 : 1;
 }
 
-// Constructors of static objects run in it.
+// Runs the constructors of static objects.
 void* LoadedProfiler::open_library() const {
-    // The declaration of dlopen promises that nothing is thrown: a call by a pointer does not.
+    // dlopen is declared to throw nothing, but constructors may throw. A call through a pointer
+    // does not rely on the declaration.
     void* (*const volatile open)(const char*, int) = dlopen;
     void* handle = nullptr;
     std::error_code error;
     const std::filesystem::file_status status = std::filesystem::status(path(), error);
     if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-        unusable("it is not a regular file");  // to open a FIFO would block
+        unusable("it is not a regular file");  // opening a FIFO would block
     const std::string crash =
         guard_.run([&] { handle = open(path().c_str(), RTLD_NOW | RTLD_LOCAL); }, "constructors");
     if (!crash.empty()) unusable("its constructors " + crash);
@@ -177,7 +178,7 @@ void* LoadedProfiler::open_library() const {
 }
 
 LoadedProfiler::~LoadedProfiler() {
-    stop();  // where an error has ended the run early
+    stop();  // an error may have ended the run early
     if (library_ && table_.vp_release) call("vp_release", [this] { table_.vp_release(); });
 }
 
@@ -190,7 +191,7 @@ void LoadedProfiler::check_table(const void* table) {
                              ".size is {}, but a table of version {} has {} bytes: set it "
                              "to sizeof(vp_dispatch_t)",
                              size, VP_ABI_VERSION, sizeof(vp_dispatch_t)));
-    // What an older profiler does not have stays NULL.
+    // Functions that an older profiler does not have stay NULL.
     std::memcpy(&table_, table, std::min<std::size_t>(size, sizeof table_));
     if (table_.abi_version == 0 || table_.abi_version > VP_ABI_VERSION)
         unusable(fmt::format(
@@ -214,7 +215,7 @@ bool LoadedProfiler::read_tables() {
            call("vp_option_table", [this] { read_options(); });
 }
 
-// Before vp_options and again behind it, which they can depend on.
+// Called before and after vp_options, because the columns can depend on the options.
 bool LoadedProfiler::read_columns() {
     facts_.events.clear();
     facts_.derived.clear();
@@ -222,7 +223,8 @@ bool LoadedProfiler::read_columns() {
            call("vp_derived", [this] { read_derived(); });
 }
 
-// What a profiler has declared until it crashed there would count as columns and options.
+// Discards declarations of a profiler that crashed, so that they do not count as columns and
+// options.
 void LoadedProfiler::forget_tables() {
     facts_.events.clear();
     facts_.derived.clear();
@@ -237,7 +239,8 @@ void LoadedProfiler::read_events() {
         facts_.events.push_back(
             {text_or_empty(row.name), text_or_empty(row.description), text_or_empty(row.unit)});
     });
-    // A profiler that only returns values, as DCPI's do, has a column all the same: how many.
+    // A profiler that only returns values, like DCPI's profilers, has one column: the number of
+    // values.
     counts_values_ = facts_.events.empty() && (has_preface() || table_.vp_format);
     if (counts_values_) facts_.events.push_back({"Values", "values returned", "values"});
     totals_.resize(facts_.events.size());
@@ -440,7 +443,7 @@ std::vector<std::uint64_t> LoadedProfiler::totals_so_far(std::uint32_t pid,
     return totals;
 }
 
-// They are copied under the guard, since nobody knows what the address is that a profiler returns.
+// Copies the samples under the guard, because the address that a profiler returns may be invalid.
 void LoadedProfiler::take(const char* function, const vsample_t* samples, std::size_t count,
                           const SampleSink& sink) {
     constexpr std::size_t kBatch = 1024;

@@ -1,7 +1,8 @@
-// A profiler whose code runs in this process: a shared library behind assay/vprofiler.h.
+// A profiler whose code runs in this process: a shared library with the interface of
+// assay/vprofiler.h.
 //
-// Every call is guarded (crash_guard.h), which does not help against one that ends the process,
-// say: only assay's own profilers are loaded into the collector.
+// Every call is guarded (crash_guard.h). The guard does not help if a call ends the process, for
+// example. Only assay's own profilers are therefore loaded into the collector.
 #pragma once
 
 #include "framework/collector/profilers/crash_guard.h"
@@ -20,46 +21,46 @@
 
 namespace assay::collector {
 
-// Of the process that a profiler is loaded into.
+// The environment of a profiler in the process that it is loaded into.
 struct Surroundings {
-    // Of which the process can do without none: a profiler that closes one is lost.
+    // The process needs all these files: a profiler that closes one is lost.
     OwnFiles own_files = {};
-    // Is told why the profiler is lost, in place of the user.
+    // Gets the reason for the loss of the profiler, instead of the user.
     std::function<void(const std::string& why)> tell_loss = {};
-    // Is told which library of the user's the profiler is about to load. Only the process of a
-    // profiler that is alone in it has this.
+    // Gets the path of a library of the user's before the profiler loads it. Set only in the
+    // process that a profiler has to itself.
     std::function<void(const std::string& path)> tell_library = {};
 };
 
-// Thrown by set_options(): the profiler loads a library of the user's, which needs a process of the
-// profiler's own (HostedProfiler).
+// Thrown by set_options(): the profiler loads a library of the user's, which needs a process for
+// the profiler alone (HostedProfiler).
 struct NeedsOwnProcess {};
 
 class LoadedProfiler final : public ProfilerHandle, private Host {
   public:
     using SampleSink = std::function<void(const vsample_t&)>;
 
-    // Loads, checks, and calls vp_init. `command` is what vp_host_t.command says.
+    // Loads and checks the library, and calls vp_init. `command`: the value of vp_host_t.command.
     LoadedProfiler(const std::string& path, std::string command, CrashGuard& guard,
                    Surroundings surroundings = {});
     ~LoadedProfiler() override;
 
     void set_command(std::string command) override { say_command(std::move(command)); }
     void set_sampling(bool samples) override { say_sampling(samples); }
-    // Also throws NeedsOwnProcess. The profiler is of no use then.
+    // Also throws NeedsOwnProcess. The profiler is unusable afterwards.
     void set_options(std::span<const std::pair<std::string, std::string>> settings) override;
     trace::Spec start() override;
-    // Whether it asks for calls itself. From start() on.
+    // True if the profiler itself captures calls. Valid after start().
     bool captures_calls() const { return captures_calls_; }
     std::string summary(std::span<const std::uint64_t> totals) override;
     void stop() override;
     std::optional<std::string> preface(const trace_instr_t& instr, std::string_view list) override;
     std::optional<std::string> format(const trace_instr_t& instr, std::uint64_t value) override;
 
-    // The steps between start() and summary(), likewise.
+    // The steps between start() and summary(). They do nothing once the profiler is lost.
     void process(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink);
     void finish(std::uint32_t pid, trace_parser_t& parser, const SampleSink& sink);
-    // What has been counted so far, by event: as vp_totals says, or as samples have arrived.
+    // The counts so far, by event: from vp_totals, or from the samples that have arrived.
     std::vector<std::uint64_t> totals_so_far(std::uint32_t pid, trace_parser_t& parser);
 
   private:
@@ -68,7 +69,7 @@ class LoadedProfiler final : public ProfilerHandle, private Host {
     void* open_library() const;
     void check_table(const void* table);
     bool read_tables();   // false if that crashed
-    bool read_columns();  // likewise
+    bool read_columns();  // the same
     void forget_tables();
     void read_events();
     void read_derived();
@@ -76,13 +77,13 @@ class LoadedProfiler final : public ProfilerHandle, private Host {
     void read_value_lists();
     void check_lengths() const;
     void check_names() const;
-    // Calls `function` under the guard, with the name of the interface function for messages.
-    // False if the profiler is lost now or was before.
+    // Calls `function` under the guard. `name`: the name of the interface function, for messages.
+    // Returns false if the profiler is lost, now or before.
     template <typename Function>
     bool call(const char* name, Function&& function);
-    // A step that returned a negative number.
+    // Handles a step that returned a negative number.
     void failed(const char* function);
-    // Passes on samples that `function` has returned, if they can be read.
+    // Passes on samples that `function` has returned, if they are readable.
     void take(const char* function, const vsample_t* samples, std::size_t count,
               const SampleSink& sink);
     void pass_on(std::span<const vsample_t> samples, const SampleSink& sink);
@@ -108,12 +109,12 @@ class LoadedProfiler final : public ProfilerHandle, private Host {
     vp_dispatch_t table_{};
     std::string last_error_;
     std::vector<vsample_t> batch_;             // in take()
-    std::vector<std::uint64_t> totals_;        // by event, to see that they fit 64 bits
+    std::vector<std::uint64_t> totals_;        // by event, to check that they fit in 64 bits
     std::vector<std::uint64_t> value_totals_;  // by list
     bool needs_own_process_ = false;
     bool started_ = false;
     bool captures_calls_ = false;
-    bool counts_values_ = false;  // its one event is how many values there are
+    bool counts_values_ = false;  // its only event is the number of values
 };
 
 }  // namespace assay::collector

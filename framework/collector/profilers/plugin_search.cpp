@@ -24,7 +24,7 @@ bool is_file(const fs::path& path) {
     return fs::is_regular_file(path, ignored);
 }
 
-// The build tree has a folder per profiler, the others have the libraries side by side.
+// The build tree has a folder for each profiler. Other folders contain the libraries side by side.
 struct Folder {
     fs::path path;
     bool nested;
@@ -34,7 +34,7 @@ struct Folder {
     }
 };
 
-// Where those that come with assay are: in the build tree, and installed.
+// The folders of assay's own profilers: in the build tree, and installed.
 std::vector<Folder> own_folders() {
     const fs::path here = executable_folder();
     return {{here / "plugins", true}, {(here / kPluginsFromExecutable).lexically_normal(), false}};
@@ -127,7 +127,7 @@ void OwnFiles::add(int descriptor) {
         files_.push_back({descriptor, status.st_dev, status.st_ino});
 }
 
-// Another file can have been opened under the number.
+// Compares the files, because another file can have been opened under the number.
 bool OwnFiles::are_open() const {
     return std::all_of(files_.begin(), files_.end(), [](const File& file) {
         struct stat status {};

@@ -1,4 +1,4 @@
-// Where profilers, and the other parts of an installation, are.
+// Finds profilers and the other parts of an installation.
 #pragma once
 
 #include "framework/support/error.h"
@@ -13,33 +13,33 @@ namespace assay::collector {
 // The folder of this executable.
 std::string executable_folder();
 
-// The path of the profiler in the file that is called `name`; a name with a slash is a path
-// already.
+// The path of the file of the profiler `name`. A name with a slash is a path already.
 std::optional<std::string> find_plugin_file(const std::string& name);
 
-// Says where it was looked for.
+// An error that lists the searched folders.
 Error no_plugin_error(const std::string& name);
 
-// Whether the profiler at this path is one of those that come with assay.
+// True if the profiler at this path comes with assay.
 bool is_own_plugin(const std::string& path);
 
-// All profilers that find_plugin_file would find: name of the file and path, sorted by name.
+// All profilers that find_plugin_file() can find, by file name and path, sorted by name.
 struct FoundPlugin {
     std::string name, path;
 };
 std::vector<FoundPlugin> find_all_plugins();
 
-// The native driver: in the build tree or installed. Throws Error.
+// The path of the native driver, in the build tree or installed. Throws Error.
 std::string find_native_driver();
 
-// Files that the collector needs open, in a process that it shares with profilers: one that closes
-// all descriptors, as daemons do, or one too often, would leave it waiting for ever.
+// Files that the collector needs open in a process that it shares with profilers. A profiler may
+// close all descriptors, as daemons do, or one descriptor twice. The collector would then wait for
+// ever.
 
 class OwnFiles {
   public:
-    // What is open under this descriptor has to stay so.
+    // Adds the file that is open under this descriptor.
     void add(int descriptor);
-    // Whether they all are what they were.
+    // True if each descriptor still has its file.
     bool are_open() const;
 
   private:

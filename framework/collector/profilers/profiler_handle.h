@@ -1,8 +1,8 @@
-// A value profiler, as those see it who run it and write down what it has counted.
+// A value profiler, for the code that runs it and writes its counts.
 //
-// Loading throws Error if the library is unusable. Afterwards a profiler that fails or crashes is
-// lost, which is said in one line, and never called again. Where its code runs is the subclasses'
-// business: in this process (LoadedProfiler) or in one of its own (HostedProfiler).
+// Loading throws Error if the library is unusable. A profiler that fails or crashes later is lost:
+// assay reports it in one line and never calls it again. Subclasses decide where its code runs: in
+// this process (LoadedProfiler) or in a separate one (HostedProfiler).
 #pragma once
 
 #include "assay/vprofiler.h"
@@ -37,30 +37,31 @@ struct ProfilerOption {
     vp_option_type type;
 };
 
-// What a profiler has said of itself so far.
+// The facts that a profiler has told so far.
 struct ProfilerFacts {
     std::string name, description;
     std::vector<ProfilerEvent> events;
     std::vector<ProfilerDerived> derived;
     std::vector<ProfilerOption> options;
-    std::vector<std::string> value_lists;  // that it keeps for an instruction: "" if it keeps one
+    std::vector<std::string> value_lists;  // by name; "" for the only list
     bool has_preface = false;
 
-    // From start() on.
+    // Known after start().
     bool warms_up = false;
     std::set<std::uint32_t> left_out, unscaled;
     std::map<std::uint32_t, std::string> no_error;  // why
 
-    std::vector<std::pair<std::string, std::string>> descriptions;  // desc: lines, name and text
-    std::vector<std::string> parts;      // of its profile; context1 of samples is the index + 1
+    std::vector<std::pair<std::string, std::string>> descriptions;  // desc: lines, as name and text
+    std::vector<std::string> parts;      // context1 of samples is the index + 1
     std::vector<events::Series> series;  // at most events::kMostSeries
-    // From finish() on, by event: whether totals_so_far() has told all of it.
+    // Known after finish(), by event: true if totals_so_far() has told the whole total.
     std::vector<bool> told_totals;
 };
 
 class ProfilerHandle {
   public:
-    // Of a sample that has passed the checks: a value (or the rest of them) and not a count.
+    // For a sample that has passed the checks: true if it is a value (or the rest of the values)
+    // and not a count.
     static bool is_value(const vsample_t& sample) { return sample.event >= kFirstValueEvent; }
     static bool is_rest(const vsample_t& sample) { return (VP_VALUE - sample.event) % 2 == 1; }
     static std::uint32_t list_of(const vsample_t& sample) { return (VP_VALUE - sample.event) / 2; }
@@ -80,14 +81,14 @@ class ProfilerHandle {
         return facts_.descriptions;
     }
     const std::vector<std::string>& parts() const { return facts_.parts; }
-    // That it has given for the events file; all of them from finish() on.
+    // The profiler's series for the events file. Complete after finish().
     const std::vector<events::Series>& series() const { return facts_.series; }
     const std::vector<std::string>& value_lists() const { return facts_.value_lists; }
-    // What it asks for; nullptr if it asks for no values. Valid from start() on.
+    // The values that the profiler asks for; nullptr if it asks for none. Valid after start().
     const trace::ValueLists* wanted_values() const { return wanted_values_.get(); }
-    // Whether it takes the records of warm-ups. From start() on.
+    // True if the profiler takes the records of warm-ups. Valid after start().
     bool warms_up() const { return facts_.warms_up; }
-    // True for events whose columns shall not be written.
+    // True if the event has no column in the file.
     bool leaves_out(std::size_t event) const {
         return facts_.left_out.contains(static_cast<std::uint32_t>(event));
     }
@@ -95,7 +96,7 @@ class ProfilerHandle {
     bool is_unscaled(std::size_t event) const {
         return facts_.unscaled.contains(static_cast<std::uint32_t>(event));
     }
-    // Why the error of its estimate is not known; "" if it is.
+    // Why the error of the estimate is unknown; "" if it is known.
     std::string why_no_error(std::size_t event) const {
         const auto found = facts_.no_error.find(static_cast<std::uint32_t>(event));
         return found == facts_.no_error.end() ? "" : found->second;
@@ -104,30 +105,33 @@ class ProfilerHandle {
         return event < facts_.told_totals.size() && facts_.told_totals[event];
     }
     const ProfilerFacts& facts() const { return facts_; }
-    // The paths of the user's libraries that it has loaded. From set_options() on.
+    // The paths of the user's libraries that the profiler has loaded. Valid after set_options().
     virtual std::vector<std::string> libraries() const { return {}; }
 
     bool lost() const { return lost_; }
-    // What is lost from now on is not its columns: they are in the file, or it is there for a tool.
+    // A loss of the profiler no longer costs its columns: the file has them already, or a tool uses
+    // the profiler.
     void has_no_columns_to_lose() { written_ = true; }
 
-    // What vp_host_t.command and .samples say from now on.
+    // Change vp_host_t.command and .samples.
     virtual void set_command(std::string command) = 0;
     virtual void set_sampling(bool samples) = 0;
 
-    // The steps of a run before and behind the collecting, in the order of vprofiler.h. Each does
-    // nothing once the profiler is lost. Throws Error if the profiler rejects a value.
+    // The steps of a run before and after collecting, in the order of vprofiler.h. They do nothing
+    // once the profiler is lost. set_options() throws Error if the profiler rejects a value.
     virtual void set_options(std::span<const std::pair<std::string, std::string>> settings) = 0;
-    // What to capture; throws Error if that is impossible. Captures nothing if lost.
+    // Returns the data to capture, or an empty Spec if the profiler is lost. Throws Error if
+    // capturing it is impossible.
     virtual trace::Spec start() = 0;
-    // After its columns have been written.
+    // Call after its columns have been written.
     virtual std::string summary(std::span<const std::uint64_t> totals) = 0;
     virtual void stop() = 0;
 
-    // For tools. What stands before the values of an instruction; none if the profiler leaves them
-    // out. To be called before format(), which has nothing to say if the profiler does not.
+    // For tools: the text before the values of an instruction, or none if the profiler leaves the
+    // values out. Call preface() before format(). format() returns none if the profiler gives no
+    // text for the value.
     bool has_preface() const { return facts_.has_preface; }
-    // `list`: the name of one of value_lists().
+    // `list`: a name in value_lists().
     virtual std::optional<std::string> preface(const trace_instr_t& instr,
                                                std::string_view list) = 0;
     virtual std::optional<std::string> format(const trace_instr_t& instr, std::uint64_t value) = 0;
@@ -137,11 +141,11 @@ class ProfilerHandle {
 
     explicit ProfilerHandle(const std::string& path);
 
-    // Says that this profiler is lost, and why.
+    // Reports that this profiler is lost, and why.
     void lose(const std::string& why);
     ProfilerFacts facts_;
     std::unique_ptr<trace::ValueLists> wanted_values_;
-    // In place of the line that says that it is lost.
+    // Replaces the report of a loss to the user.
     std::function<void(const std::string& why)> tell_loss_;
 
   private:

@@ -13,7 +13,7 @@ std::span<const trace_frame_t> SourcePlaces::find(std::uint64_t pc) {
 }
 
 void SourcePlaces::prepare(std::span<const std::uint64_t> pcs) {
-    // By object and link-time address, in that order.
+    // Sorted by object and then by link-time address.
     std::map<std::string, std::multimap<std::uint64_t, std::uint64_t>> wanted;
     for (const std::uint64_t pc : pcs) {
         const std::uint32_t index = addresses_.find(pc);

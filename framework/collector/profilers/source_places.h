@@ -1,5 +1,5 @@
-// What profilers ask about code: the places in the source, with strings as the C ABI wants them,
-// and the types of data that instructions refer to.
+// Answers profilers' questions about code: source places, with strings for the C ABI, and the types
+// of data that instructions refer to.
 #pragma once
 
 #include "assay/trace_types.h"
@@ -25,9 +25,9 @@ class SourcePlaces {
     SourcePlaces(const AddressMap& addresses, symbols::Symbolizer& symbolizer)
         : addresses_(addresses), symbolizer_(symbolizer) {}
 
-    // Innermost first, never empty. Valid as long as this object.
+    // Returns frames, innermost first, never empty. Valid as long as this object.
     std::span<const trace_frame_t> find(std::uint64_t pc);
-    // Finds many at once.
+    // Looks up many at once.
     void prepare(std::span<const std::uint64_t> pcs);
 
   private:
@@ -42,22 +42,22 @@ class SourcePlaces {
     std::deque<std::string> texts_;
 };
 
-// Types and members that references are to, for profilers that ask (assay/trace_parse.h).
+// The types and members that references are to, for profilers that ask (assay/trace_parse.h).
 
 class ReferenceTypes {
   public:
-    // Both must live longer.
+    // Both must outlive this object.
     ReferenceTypes(const AddressMap& addresses, symbols::Symbolizer& symbolizer)
         : addresses_(addresses), symbolizer_(symbolizer) {}
 
-    // A node of the tree, or none. What is new of the site's file is looked up with it, and nothing
-    // of other files.
+    // A node of the tree, or none. The lookup of a site also handles all new sites of its file, but
+    // no site of another file.
     struct Found {
         std::uint32_t number = 0;
         std::uint64_t offset = data_references::MemberReference::kVaries;
     };
     Found of_site(std::uint32_t site, const CodeTables& code);
-    // Null for 0 and numbers that there are not. Valid until the next call.
+    // Null for 0 and for unknown numbers. Valid until the next call.
     const trace_data_type_t* row(std::uint32_t number);
 
   private:
@@ -68,9 +68,9 @@ class ReferenceTypes {
     symbols::Symbolizer& symbolizer_;
     data_references::TypeTree tree_;
     std::map<std::string, std::unique_ptr<data_references::MemberReferences>> objects_;  // by path
-    std::map<std::uint32_t, std::uint32_t> learned_;  // by mapping: up to which site
+    std::map<std::uint32_t, std::uint32_t> learned_;  // by mapping: the first unknown site
     std::vector<Found> found_;                        // by site
-    std::vector<std::uint32_t> first_, following_;    // by node: members
+    std::vector<std::uint32_t> first_, following_;    // by node: its members
     trace_data_type_t told_{};                        // row()
 };
 

@@ -1,4 +1,4 @@
-// assay/trace_parse.h: the functions with which profilers read what was captured.
+// The functions of assay/trace_parse.h, with which profilers read the captured data.
 #include "assay/trace_parse.h"
 
 #include "framework/collector/profilers/crash_guard.h"
@@ -23,7 +23,7 @@ struct Execution {
     std::uint32_t instr, context;
 };
 
-// No records: the end of the buffer.
+// Returns no records at the end of the buffer.
 Execution next_execution(trace_parser_t& parser) {
     const std::span<const trace_record_t> records = parser.records;
     const std::span<const trace_site_t> sites = parser.code.sites;
@@ -45,8 +45,8 @@ Execution next_execution(trace_parser_t& parser) {
             parser.contexts.empty() ? 0 : parser.contexts[first]};
 }
 
-// The records of the value with this index of the list, of the last execution: the first one and
-// those that may follow; none if it does not have it.
+// The records of the value at this index of the list, in the last execution: its first record and
+// all later ones. Empty if the execution does not have the value.
 std::span<const trace_record_t> records_of(const trace_parser_t& parser, unsigned index) {
     const std::uint8_t value = parser.list->values[index];
     for (std::size_t i = 0; i < parser.execution.size(); ++i) {
@@ -57,7 +57,7 @@ std::span<const trace_record_t> records_of(const trace_parser_t& parser, unsigne
     return {};
 }
 
-// In the order of the list; what is not there is 0.
+// Stores the values in the order of the list, and 0 for missing ones.
 int store_values(trace_parser_t& parser, int max, uint64_t* values) {
     parser.present = 0;
     int stored = 0;
@@ -187,7 +187,7 @@ uint64_t trace_parser_mispredictions(const trace_parser_t* parser, uint32_t inst
     return instr == last.first_instr + last.instr_count - 1 ? parser->mispredictions[block] : 0;
 }
 
-// Profilers know the row's last byte as reserved; the driver has it there.
+// The driver stores this number in the row's last byte, which is reserved for profilers.
 uint32_t trace_parser_stored_bytes(const trace_parser_t* parser, uint32_t instr) {
     return instr < parser->code.instrs.size() ? parser->code.instrs[instr].reserved : 0;
 }
@@ -235,7 +235,7 @@ const trace_frame_t* trace_parser_frames(const trace_parser_t* parser, uint64_t 
 }
 
 void trace_parser_prepare_frames(const trace_parser_t* parser, const uint64_t* pcs, size_t count) {
-    const std::vector<uint64_t> copied(pcs, pcs + count);  // may fault: nobody knows where that is
+    const std::vector<uint64_t> copied(pcs, pcs + count);  // may fault: the address can be invalid
     const assay::collector::CallSuspended in_assay;
     parser->places->prepare(copied);
 }

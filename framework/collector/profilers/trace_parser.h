@@ -22,18 +22,19 @@ struct trace_parser {
     assay::collector::SourcePlaces* places;
     std::span<const trace_marker_t> markers = {};
     std::span<const std::uint64_t> footprints = {};
-    // With calls; else both are empty.
+    // Used with calls; otherwise both are empty.
     std::span<const std::uint32_t> contexts = {};  // by record
     std::span<const trace_context_t> context_table = {};
     assay::collector::ReferencedObjects* objects = nullptr;  // null without --objects
-    assay::collector::ReferenceTypes* types = nullptr;       // null where nobody knows any
+    assay::collector::ReferenceTypes* types = nullptr;       // null if no types are known
     std::span<const assay::collector::Interval> intervals = {};
     std::size_t next_interval = 0;
     double scale = 1;  // of counts
     bool warm_up = false;
     std::uint32_t misses = 0;  // TRACE_FETCH_MISSES and TRACE_DATA_MISSES
-    // Of trace_parser_next(): what the profiler wants, or nullptr; the next record; the records and
-    // the list of the last execution, and which values of the list it had, as bits.
+    // State of trace_parser_next(): the values that the profiler wants, or nullptr; the index of
+    // the next record; the records and the list of the last execution; and a bit for each value of
+    // the list that it had.
     const assay::trace::ValueLists* wanted = nullptr;
     std::size_t next = 0;
     std::span<const trace_record_t> execution = {};
