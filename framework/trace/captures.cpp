@@ -273,7 +273,8 @@ Filter filter(std::uint32_t line, std::uint32_t sets, Filter::Kind kind = Filter
     return sets == 0 ? Filter{} : Filter{line, sets, kind};
 }
 
-// What misses a cache, if it can be simulated in the program; else what its lines and sets pass on.
+// A filter that passes on only the misses of a cache, if the cache can be simulated in the program.
+// Otherwise a filter with the cache's lines and sets.
 Filter misses_of(const trace_cache_t& cache) {
     const std::uint64_t lines = std::uint64_t{cache.sets} * cache.ways;
     const bool simulated = cache.policy == TRACE_LRU && lines <= kMostFirstLevelLines &&
@@ -330,7 +331,8 @@ void trace_capture_calls(trace_vlist_table_t* spec) {
     ask(*spec, {.captures = kCaptureCalls});
 }
 
-// Of one profiler's warm-ups, intervals and predictions, the last one counts.
+// If a profiler asks more than once for a warm-up, intervals or predictions, its last request
+// counts.
 void trace_capture_warm_up(trace_vlist_table_t* spec, uint64_t instructions) {
     spec->spec.warm_up = instructions;
 }

@@ -62,8 +62,8 @@ Spec combine(const Spec& a, const Spec& b);
 // Throws Error if trace_vlist.h does not allow a parameter.
 void check(const Spec& spec);
 
-// What one profiler asks for, with each value in the order of its list. Too large for a small
-// stack.
+// The values that a profiler asks for, each in the order of its list. The result is too large for a
+// small stack.
 std::unique_ptr<ValueLists> value_lists(const trace_vlist_table& table);
 // Adds the values that are not there yet. Throws Error if one instruction would have more than a
 // driver can capture.

@@ -38,7 +38,7 @@ enum { TRACE_VLIST_MAX = 7 };
  *
  * An instruction that faults has no values. For repeated string instructions, gathers and scatters,
  * address, loaded and stored value belong to the first access. An execution without an access
- * has none of the three.
+ * does not have these three values.
  * The values of system calls and markers are read before them.
  *
  * Register operands are general-purpose, vector, MMX, mask (k0 to k7) and x87 registers. Explicit

@@ -42,7 +42,7 @@ struct DataObject {
     const symbols::DataSymbol* symbol = nullptr;  // kVariable, kThreadLocal
     std::uint32_t stack = 0;                      // kFrameVariable: number of the thread's stack
     std::string_view name, function;              // kFrameVariable
-    // Of a variable, or of each block. 0 if blocks differ, and for other kinds.
+    // Size of a variable, or of each block. 0 if the sizes of blocks differ, and for other kinds.
     std::uint64_t size = 0;
     std::uint64_t blocks = 0, bytes = 0, peak = 0;  // kHeap, kMapping
     std::uint64_t live = 0;                         // bytes in use now
