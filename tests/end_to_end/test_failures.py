@@ -568,11 +568,11 @@ class Failures(unittest.TestCase):
             "throw": "threw an exception: something is wrong", "throw-number": "threw an exception",
             "exit": "called exit", "sleep": "did not return within 2 s",
             "loop": "did not return within 2 s", "null": "returned no samples",
-            "dangling": "at an address where there are none",
-            "huge": "2147483647 samples at an address where there are none",
+            "dangling": "at an invalid address",
+            "huge": "2147483647 samples at an invalid address",
             "event": "a sample of event 7, but declares 1", "overflow": "exceed 64 bits",
             "negative": "failed", "finish-sleep": "did not return within 2 s",
-            "finish-places": "still returns samples after 2 s", "finish-dangling": "none",
+            "finish-places": "still returns samples after 2 s", "finish-dangling": "invalid address",
         }
         def check(plugin, words, environment):
             result = profile(WORK, "-q", "--references=yes", "--profiler-timeout=2",

@@ -115,7 +115,7 @@ class Series(unittest.TestCase):
                           ("nameless", "it has given a series without a name"),
                           ("columns", "it has given the series hills with 0 columns, not 1 to 8"),
                           ("unordered", "it has given the series hills, whose x is 0 at point 1 and 0 before"),
-                          ("null", "it has given no series, but NULL"),
+                          ("null", "it has given a NULL pointer instead of a series"),
                           ("nowhere", "its vp_finish crashed with signal 11")):
             events = self.profile("matrix", "--cache-sim=no", plugin=f"cache,{SERIES}",
                                   env={**os.environ, "ASSAY_SERIES": what})

@@ -52,7 +52,7 @@ TEST_CASE("series: what a profiler gives wrongly is told") {
         change(wrong);
         return copy_series(&wrong).problem;
     };
-    CHECK(copy_series(nullptr).problem == "no series, but NULL");
+    CHECK(copy_series(nullptr).problem == "a NULL pointer instead of a series");
     CHECK(problem([](auto& s) { s.size = 8; }) ==
           "a series of size 8, but one of version 1 has 80 bytes: set it to sizeof(vp_series_t)");
     CHECK(problem([](auto& s) { s.size = 800; }) == "");  // of a later release

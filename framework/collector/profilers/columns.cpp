@@ -169,7 +169,7 @@ class Copy {
 }  // namespace
 
 GivenSeries copy_series(const vp_series_t* given) {
-    if (!given) return {{}, "no series, but NULL"};
+    if (!given) return {{}, "a NULL pointer instead of a series"};
     if (given->size < kSmallest)
         return {{},
                 fmt::format("a series of size {}, but one of version {} has {} bytes: set it to "

@@ -455,8 +455,8 @@ void LoadedProfiler::take(const char* function, const vsample_t* samples, std::s
         const std::string crash = guard_.run(
             [&] { std::memcpy(batch_.data(), samples + begin, batch_.size() * sizeof batch_[0]); });
         if (!crash.empty())
-            return lose(fmt::format("its {} returned {} samples at an address where there are none",
-                                    function, count));
+            return lose(
+                fmt::format("its {} returned {} samples at an invalid address", function, count));
         pass_on(batch_, sink);
     }
 }
@@ -486,7 +486,7 @@ void LoadedProfiler::pass_on_value(const vsample_t& sample, const SampleSink& si
     if (facts_.events.empty())
         return lose("it returned a value, but declares neither an event nor vp_format");
     if (__builtin_add_overflow(value_totals_[list], sample.weight, &value_totals_[list]))
-        return lose("it returned more values than 64 bits count");
+        return lose("it returned more values than a 64-bit counter can count");
     sink(sample);
     if (!counts_values_) return;
     vsample_t counted = sample;

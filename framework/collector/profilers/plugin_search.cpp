@@ -113,8 +113,7 @@ std::string find_native_driver() {
         (here / kDriversFromExecutable / "assay-driver-native").lexically_normal();
     for (const fs::path& path : {built, installed})
         if (access(path.c_str(), X_OK) == 0) return path;
-    throw Error(fmt::format("the driver {} is not there: is assay installed completely?",
-                            installed.string()));
+    throw Error(fmt::format("cannot find the driver {}; install assay again", installed.string()));
 }
 
 }  // namespace assay::collector
