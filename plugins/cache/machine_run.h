@@ -58,7 +58,7 @@ class MachineRun {
     assay::ContextRows rows_;            // used with contexts; otherwise a site's index is its row
     BlockWalk walk_;
     Pipeline<MachinePart> pipeline_;  // first front_, then simulate()
-    bool took_first_caches_ = false;  // in the current call
+    bool took_first_caches_ = false;  // since the last call of process()
 };
 
 }  // namespace cache

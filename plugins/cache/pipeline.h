@@ -93,8 +93,8 @@ class Pipeline {
 
   private:
     static constexpr std::size_t kMost = 32, kWakeAt = 4;
-    // The second stage leaves up to this many pieces waiting, so that the first stage does not run
-    // dry.
+    // If fewer than kFew pieces wait for the first stage, the second stage postpones up to
+    // kMostReady pieces. The caller can then put new pieces, and the first stage does not run dry.
     static constexpr std::size_t kFew = 8, kMostReady = 64;
 
     // Runs the second stage on pieces that have passed the first, and waits until at most
