@@ -18,7 +18,7 @@ CARELESS = {
     "bad-default": ("vp_option_table", 'has "deep" as the default of depth'),
     "long-part": ("host->part", "is given a name of 299 bytes: with more than 256"),
     "bad-profiler": ("vp_option_table", 'has "maybe" as the default of beside'),
-    "bad-file": ("vp_option_table", "has a default for log that is no name of a file: "),
+    "bad-file": ("vp_option_table", "has a default for log that is not the name of a file: "),
     "twice": ("vp_option_table", "has the option depth twice"),
     "many-events": ("vp_events", "declares 257 events: a file holds at most 256"),
     "nameless-figure": ("vp_derived", "has a figure without a name"),

@@ -100,7 +100,7 @@ class Classic(unittest.TestCase):
         self.assertEqual(names, {"classic.loaded", "classic.stored"})
         result = profile([PROGRAM], "--values=loads,thoughts", plugin="classic", out=out)
         self.assertEqual(result.returncode, 125)
-        self.assertIn("--values=thoughts: no such kind", result.stderr)
+        self.assertIn("--values=thoughts: unknown kind of values", result.stderr)
 
     def test_no_columns_of_stores_without_stores(self):
         out = self.folder / "loads"

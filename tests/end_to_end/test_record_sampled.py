@@ -28,7 +28,7 @@ class Sampled(RecordingCase):
         self.compare([PROGRAMS / "work"], MAIN_PROFILERS + MORE_PROFILERS, *OFTEN)
         said = self.sampled((self.folder / "again").read_text())
         self.assertIn("2,000 of every 20,000 instructions of each thread", said)
-        self.assertIn("behind 4,000 to warm up", said)
+        self.assertIn("after 4,000 to warm up", said)
 
     def test_warm_ups(self):
         """None, one that leaves nothing between bursts, and those that profilers ask for."""
@@ -38,7 +38,7 @@ class Sampled(RecordingCase):
         for words in ([*MAIN_PROFILERS[0], "--I1=4096,1,64", "--D1=4096,1,64"], MAIN_PROFILERS[1]):
             live, again = self.folder / "live", self.folder / "again"
             self.assay("-q", *words, "--sample=2k/200k", "-o", live, "--", *program)
-            wanted = re.search(r"behind ([\d,]+) to warm up", live.read_text())
+            wanted = re.search(r"after ([\d,]+) to warm up", live.read_text())
             trace = self.record(program, "--sample=2k/200k",
                                 f"--warm-up={wanted[1].replace(',', '') if wanted else 0}")
             self.assay("replay", "-q", *words, "-o", again, trace)
@@ -138,7 +138,7 @@ class Sampled(RecordingCase):
         bursts = [kind for kind, _ in parts].count("burst")
         summary = run([ASSAY, "trace", "--summary", trace]).stdout
         self.assertRegex(summary, rf"bursts +{bursts:,}  of 2,000 in every 20,000 instructions, "
-                                  "behind 3,000")
+                                  "after 3,000")
         for line in run([ASSAY, "trace", "--format=json", "--to-instruction=30000",
                          trace]).stdout.splitlines():
             json.loads(line)

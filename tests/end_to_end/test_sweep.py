@@ -365,7 +365,7 @@ class Refused(Sweep):
             self.assertIn("choose another folder with -o", result.stderr)
         with program.open("ab") as file:
             file.write(b"\0")
-        self.refused(f"{program} is not what it was", *OTHERS, SIZES, "-o", "here",
+        self.refused(f"{program} has changed since the sweep began", *OTHERS, SIZES, "-o", "here",
                      program=["./program"])
 
     def test_a_policy_that_has_changed(self):
@@ -380,7 +380,7 @@ class Refused(Sweep):
         times = library.stat()
         library.write_bytes(library.read_bytes() + b"\0")
         os.utime(library, ns=(times.st_atime_ns, times.st_mtime_ns))
-        self.refused(f"{library} is not what it was", "--machine=own.yaml,generic", "-o", "own")
+        self.refused(f"{library} has changed since the sweep began", "--machine=own.yaml,generic", "-o", "own")
 
     def test_wrong_values(self):
         for options, reason in (

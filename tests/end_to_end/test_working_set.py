@@ -77,7 +77,7 @@ class WorkingSet(unittest.TestCase):
         self.profile("matrix", "--sample=1k/9k", "--interval-size=1000")
         self.assertEqual(self.events.events, ["FPl", "FPp"])
         self.assertEqual(self.rows, [])
-        self.assertIn("there are no working sets with --sample", self.text)
+        self.assertIn("no working sets with --sample", self.text)
 
     def test_refusals(self):
         for option, why in (("--interval-size=10", "--interval-size=10: use 1000 to"),

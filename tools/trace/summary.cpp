@@ -92,7 +92,7 @@ std::string text(const replay::ImageTrace& image, const Counts& counts) {
     add("modifies", counts.modifies);
     add("values", counts.values);
     if (image.image().sample_period != 0)
-        out += fmt::format("  {:<24}{:>20}  of {}  in every {} instructions, after {} to warm up\n",
+        out += fmt::format("  {:<24}{:>20}  of {} in every {} instructions, after {} to warm up\n",
                            "bursts", with_thousands(counts.bursts),
                            with_thousands(image.image().sample_burst),
                            with_thousands(image.image().sample_period),

@@ -30,8 +30,8 @@ struct Arguments {
 };
 
 constexpr const char* kPurpose =
-    "Shows the content of a trace of assay record: blocks and references, in the order\n"
-    "of the program. On a terminal, without any filter, shows the summary.\n\n"
+    "Shows the content of a trace of assay record: blocks and references, in the\n"
+    "order of the program. On a terminal, without any filter, shows the summary.\n\n"
     "  assay trace [options] TRACE\n"
     "  assay trace --import=FORMAT FILE -o TRACE\n";
 

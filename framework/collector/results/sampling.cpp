@@ -194,7 +194,7 @@ std::string Sampling::description() const {
         "{} of every {} instructions of each thread, in {} bursts{}; counts are estimates, "
         "multiplied by {:.6g}",
         with_thousands(burst_), with_thousands(period_), with_thousands(bursts_),
-        warm_up_ == 0 ? "" : fmt::format(", behind {} to warm up", with_thousands(warm_up_)),
+        warm_up_ == 0 ? "" : fmt::format(", after {} to warm up", with_thousands(warm_up_)),
         factor());
 }
 

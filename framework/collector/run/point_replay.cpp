@@ -120,7 +120,7 @@ void PointReplay::check_options(const Session& session) const {
 std::string PointReplay::description() const {
     const trace_points_t& about = trace_.about_points();
     return fmt::format(
-        "{} {} of {} instructions of the first thread (SimPoint), each behind {} to warm up; {}",
+        "{} {} of {} instructions of the first thread (SimPoint), each after {} to warm up; {}",
         with_thousands(points_.size()), points_.size() == 1 ? "interval" : "intervals",
         with_thousands(about.interval_size), with_thousands(about.warm_up),
         settings_.weights
