@@ -564,6 +564,15 @@ class Processes(unittest.TestCase):
                 if profile["pid"] == 300:
                     self.assertEqual(index[profile["parent"]]["command"].split()[0], "sh")
 
+    def test_parents_that_end_at_once(self):
+        """The kernel then says that another process is the parent. The index still has the right one."""
+        folder = support.temporary_folder(self)
+        ran = profile(["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do (true & ); done; sleep 1"], "-q",
+                      out=folder / "out")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        profiles = json.loads((folder / "index.out").read_text())["profiles"]
+        self.assertEqual([number for number, entry in enumerate(profiles) if "parent" not in entry], [0])
+
     def test_whose_the_counts_are(self):
         self.run_of_three()
         by_program = {}

@@ -195,10 +195,10 @@ KernelArguments kernel_arguments(const CloneArguments& arguments, std::uint64_t 
 }
 
 // In the child of a fork: starts a new profile, with empty caches. False if it is not followed.
-bool become_image(Thread& thread) {
+bool become_image(Thread& thread, int parent) {
     TraceTables& trace = thread.process.trace;
     if (trace.channel() < 0 || trace.detached()) return false;
-    NewImage image(trace.spec(), trace.value_lists(), 1);
+    NewImage image(trace.spec(), trace.value_lists(), 1, parent);
     return image.usable() && trace.move_to(image) && thread.move_to_new_image();
 }
 
@@ -209,6 +209,7 @@ long fork_process(Thread& thread, const CloneArguments& arguments) {
     const KernelArguments kernel = kernel_arguments(arguments, CLONE_VM | CLONE_SETTLS);
     const bool shares_descriptors = arguments.flags & CLONE_FILES;
     prepare_descriptors_for_fork(shares_descriptors);
+    const int parent = getpid();
     const long pid = syscall(SYS_clone, kernel.flags, 0, kernel.parent_tid, arguments.child_tid, 0);
     if (pid < 0) return -errno;
     if (pid != 0) return pid;
@@ -219,7 +220,7 @@ long fork_process(Thread& thread, const CloneArguments& arguments) {
     if (!process.cache.own_indirect_table(*thread.context, table)) _exit(125);
     thread.signals.forget_held();
     thread.relations.shares_trace = thread.relations.shares_descriptors = false;
-    if (!become_image(thread)) {
+    if (!become_image(thread, parent)) {
         process.trace.detach();
         thread.trace.detach();
         thread.intervals.begin_image(*thread.context);

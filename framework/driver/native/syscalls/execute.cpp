@@ -94,7 +94,7 @@ long depart(Thread& thread, trace::DriverState state, const System& call) {
 long replace(Thread& thread, ExecuteRequest& request, int program) {
     Process& process = thread.process;
     NewImage image(process.trace.spec(), process.trace.value_lists(),
-                   thread.relations.shares_trace ? 1 : process.trace.image() + 1);
+                   thread.relations.shares_trace ? 1 : process.trace.image() + 1, getppid());
     if (!image.usable() || !image.write_log(trace::command_event(request.command))) return 0;
     const int channel = process.trace.channel();
     if (!image.announce(channel)) return 0;

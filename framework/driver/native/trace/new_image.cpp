@@ -10,14 +10,15 @@
 
 namespace assay::native {
 
-NewImage::NewImage(const trace::Spec& spec, const trace::ValueLists* values, std::uint32_t number)
+NewImage::NewImage(const trace::Spec& spec, const trace::ValueLists* values, std::uint32_t number,
+                   int parent)
     : segment_(memfd_create("assay-trace", MFD_CLOEXEC)) {
     if (segment_ < 0 || ftruncate(segment_, static_cast<off_t>(trace::kSegmentBytes)) != 0) return;
     trace::Control control{};
     control.magic = trace::kMagic;
     control.layout_version = trace::kLayoutVersion;
     control.pid = getpid();
-    control.parent = getppid();
+    control.parent = parent;
     control.spec = spec;
     control.image = number;
     if (values && !write(trace::kValueListsOffset, values, sizeof *values)) return;

@@ -13,8 +13,10 @@ namespace assay::native {
 class NewImage {
   public:
     // `values`: null if no values are captured. `number`: the image's number in its process.
-    // Announces nothing yet. usable() is false if something failed.
-    NewImage(const trace::Spec& spec, const trace::ValueLists* values, std::uint32_t number);
+    // `parent`: the process that started this one. It may have ended, so getppid(2) may name
+    // another. Announces nothing yet. usable() is false if something failed.
+    NewImage(const trace::Spec& spec, const trace::ValueLists* values, std::uint32_t number,
+             int parent);
     // Closes the descriptors that were not taken.
     ~NewImage();
     NewImage(const NewImage&) = delete;
