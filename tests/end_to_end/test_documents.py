@@ -60,6 +60,37 @@ class Documents(unittest.TestCase):
         self.assertEqual(run([BUILD / "man-page"]).stdout, page.read_text(),
                          f"build/man-page > {page.relative_to(ROOT)} mends it")
 
+    def test_abi(self):
+        """The page of the ABI names each function of the interface."""
+        page = (ROOT / "docs" / "reference" / "abi.md").read_text()
+        for header in ("trace_parse.h", "trace_vlist.h", "vprofiler.h"):
+            text = (ROOT / "include" / "assay" / header).read_text()
+            functions = set(re.findall(r"\b((?:trace|vp)_[a-z0-9_]*(?<!_t))\s*\(", text))
+            self.assertTrue(functions or header == "vprofiler.h", header)
+            self.assertEqual([name for name in sorted(functions) if name not in page], [], header)
+
+    def test_events_file(self):
+        """Its page names each keyword that the reader knows."""
+        page = (ROOT / "docs" / "reference" / "events-file.md").read_text()
+        source = (ROOT / "framework" / "events" / "parser_extensions.cpp").read_text()
+        keywords = set(re.findall(r'keyword [!=]= "([\w-]+)"', source))
+        self.assertGreater(len(keywords), 8)
+        self.assertEqual([word for word in sorted(keywords)
+                          if not re.search(rf'["`|]{word}\b|^ +"?{word} ', page, re.MULTILINE)], [])
+
+    def test_options_in_commands(self):
+        """Commands of the documentation have options that exist."""
+        known = set(re.findall(r"`(--[\w-]+)", (ROOT / "docs" / "reference" / "options.md").read_text()))
+        known |= {"--help", "--version", "--line", "--OPTION", "--partition"}  # of an own profiler; of Slurm
+        unknown = []
+        for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+            text = re.sub(r"```(?!console).*?```", "", page.read_text(), flags=re.DOTALL)
+            for command in re.findall(r"^(?:    |\$ )(?:\S+ )*?assay (.*)$", text, re.MULTILINE):
+                for option in re.findall(r"(?<![\w-])--(?:\w+\.)?([A-Za-z][\w-]*)", command.partition(" -- ")[0]):
+                    if f"--{option}" not in known:
+                        unknown.append(f"{page.name}: --{option}")
+        self.assertEqual(unknown, [])
+
     def test_prose(self):
         checked = run([ROOT / "tests" / "prose"])
         self.assertEqual(checked.returncode, 0, checked.stdout)
