@@ -287,12 +287,14 @@ class Workflows(unittest.TestCase):
 
     def gate(self, host):
         """The exit status of the workflow's steps, and the comment."""
+        if host == "github":  # clones anew for each run
+            self.git("worktree", "prune")
         self.environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = self.git("rev-parse", "HEAD^1")
         result = run(["sh", "-eu", "-c", self.scripts[host]], cwd=self.repository, env=self.environment)
         self.assertTrue((self.repository / "counts.html").exists(), result.stderr)
         comment = (self.repository / "comment.md").read_text()
-        self.git("worktree", "remove", "--force", "base-source")
-        for name in ("base", "head"):
+        # GitLab keeps the clone, and removes files that git does not know.
+        for name in ("base", "head", "base-source"):
             shutil.rmtree(self.repository / name)
         for name in ("comment.md", "counts.html", "work"):
             (self.repository / name).unlink()
