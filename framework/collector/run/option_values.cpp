@@ -101,7 +101,7 @@ std::chrono::milliseconds duration(const Setting& setting) {
 }
 
 ShowProgress progress(const Setting& setting) {
-    if (setting.value == "auto") return ShowProgress::kWhereHarmless;
+    if (setting.value == "auto") return ShowProgress::kInReplays;
     if (setting.value != "yes" && setting.value != "no") bad_value(setting, "auto, yes or no");
     return setting.value == "yes" ? ShowProgress::kAlways : ShowProgress::kNever;
 }

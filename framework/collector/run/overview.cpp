@@ -251,7 +251,7 @@ std::string in_millions(std::uint64_t instructions, std::uint64_t all) {
 }
 
 bool shows_progress(const CoreSettings& settings, bool replays) {
-    if (settings.progress != ShowProgress::kWhereHarmless)
+    if (settings.progress != ShowProgress::kInReplays)
         return settings.progress == ShowProgress::kAlways;
     return replays && !settings.quiet && isatty(STDERR_FILENO);
 }

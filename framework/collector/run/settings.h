@@ -44,7 +44,7 @@ CommandWords parse_command_line(std::span<const std::string> words, Command comm
 // as value holds a profiler's options. Throws Error.
 std::vector<Setting> read_configuration(const std::string& path);
 
-enum class ShowProgress : std::uint8_t { kWhereHarmless, kAlways, kNever };
+enum class ShowProgress : std::uint8_t { kInReplays, kAlways, kNever };
 
 // The settings of assay itself.
 struct CoreSettings {
@@ -80,7 +80,7 @@ struct CoreSettings {
     std::string timeout_option;  // as written by the user
     // Limit of one call of a profiler; 0: no limit.
     std::chrono::milliseconds profiler_timeout{60'000};
-    ShowProgress progress = ShowProgress::kWhereHarmless;
+    ShowProgress progress = ShowProgress::kInReplays;
     bool quiet = false;
     bool verbose = false;
     bool help = false;
