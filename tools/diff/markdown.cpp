@@ -70,8 +70,10 @@ std::string title(const Programs& programs) {
             ++limits;
             exceeded += verdict.is_exceeded;
         }
-    std::string where = programs.are_many ? fmt::format("{} programs", programs.all.size())
-                                          : code(programs.all.front().command);
+    const std::size_t many = programs.all.size();
+    const std::string where = programs.are_many
+                                  ? fmt::format("{} program{}", many, many == 1 ? "" : "s")
+                                  : code(programs.all.front().command);
     if (limits == 0) return fmt::format("### assay: what changed in {}\n\n", where);
     const std::string what = exceeded == 0   ? "no limit is exceeded"
                              : exceeded == 1 ? "a limit is exceeded"
