@@ -32,6 +32,7 @@ class Summary(unittest.TestCase):
         shown = run([ASSAY, "summary", out])
         self.assertEqual((shown.returncode, shown.stderr), (0, ""))
         self.assertLessEqual(len(shown.stdout.splitlines()), 40)
+        self.assertNotRegex(shown.stdout, r" \n")
         self.assertLessEqual(max(map(len, shown.stdout.splitlines())), 132)
         return shown.stdout
 

@@ -20,7 +20,7 @@ ESTIMATES = ("StrC", "StrF", "StrI")
 # classic takes each basic block by itself, and bbv cuts some where an interval ends.
 BY_BLOCK = ("Same", "Top")
 WROTE = re.compile(r"wrote (?:\S+(?: and \S+ of \d+ parts)?|\d+ profiles, and \S+ for all of them); "
-                   r"read it with: assay annotate \S+")
+                   r"read it with: assay summary \S+")
 NOT_SAMPLED = (
     "struct_layout: layouts need all references of the run: there is no advice with --sample",
     "reuse: no reuse distances with --sample: they reach from one burst to another",

@@ -21,7 +21,7 @@ from support import ASSAY, PLUGINS, profile  # noqa: E402
 
 CASE = Case("true", ("true",), compared=("stdout", "files"))
 TEXT = "events: Ir Dr\nfl=#! event Ir unit=u profiler=cache\nfn=f\n1 40 2\nsummary: 40 2\n"
-WROTE = "assay: wrote /x/events.7; read it with: assay annotate /x/events.7\n"
+WROTE = "assay: wrote /x/events.7; read it with: assay summary /x/events.7\n"
 
 
 def outcome(status=0, stdout="out\n", stderr=""):

@@ -80,6 +80,12 @@ std::string short_name(std::string_view name) {
     return text;
 }
 
+// Ends a row of a table. The last column can be empty and leave blanks.
+std::string ended(std::string row) {
+    row.erase(row.find_last_not_of(' ') + 1);
+    return row + "\n";
+}
+
 // Breaks a formula before a + into lines of at most 96 characters.
 std::string wrapped(std::string_view formula, std::size_t column) {
     constexpr std::size_t kWidth = 96;
@@ -144,6 +150,7 @@ class Summary {
     }
 
     std::string place_text(std::uint32_t place, std::uint32_t line) const {
+        if (is_unknown_file(profile_.text(profile_.places()[place].file))) return "";
         const std::string file = base_name(profile_.text(profile_.places()[place].file));
         return line == 0 ? file : fmt::format("{}:{}", file, line);
     }
@@ -240,11 +247,11 @@ class Summary {
         for (const FunctionCost& cost : functions_) {
             const std::string name =
                 short_name(printable(profile_.text(profile_.functions()[cost.function].name)));
-            output.write(fmt::format(
-                "  {:4.1f} %  {}  {}  {}\n", percent(cost.cycles, all_),
+            output.write(ended(fmt::format(
+                "  {:4.1f} %  {}  {}  {}", percent(cost.cycles, all_),
                 padded(shortened(name, 34), 34),
                 padded(shortened(place_text(cost.hottest.place, cost.hottest.line), 20), 20),
-                reason(cost) + caller_of(cost)));
+                reason(cost) + caller_of(cost))));
         }
         output.write("\n");
     }
@@ -270,9 +277,10 @@ class Summary {
         if (lines_.empty()) return;
         output.write("Lines\n");
         for (const LineCost& line : lines_)
-            output.write(fmt::format("  {:4.1f} %  {}  {}\n", percent(line.cycles, all_),
-                                     padded(shortened(place_text(line.place, line.line), 24), 24),
-                                     source_text(line.place, line.line)));
+            output.write(
+                ended(fmt::format("  {:4.1f} %  {}  {}", percent(line.cycles, all_),
+                                  padded(shortened(place_text(line.place, line.line), 24), 24),
+                                  source_text(line.place, line.line))));
         output.write("\n");
     }
 

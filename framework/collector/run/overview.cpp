@@ -181,7 +181,7 @@ void tell_of_one(const ProfileLog::Entry& entry) {
     if (file.empty()) return;
     const std::string parts =
         entry.part_files == 0 ? "" : fmt::format(" and {}.* of {} parts", file, entry.part_files);
-    log::remark(fmt::format("wrote {}{}; read it with: assay annotate {}", file, parts, file));
+    log::remark(fmt::format("wrote {}{}; read it with: assay summary {}", file, parts, file));
 }
 
 // Returns a path in the folder of the first profile. The name must not match OUT.*, which stands
@@ -239,7 +239,7 @@ bool tell_of_profiles(Entries entries, const CoreSettings& settings, const Image
     }
     if (!settings.quiet)
         log::remark(fmt::format(
-            "wrote {} profiles, and {} for all of them; read it with: assay annotate {}", files,
+            "wrote {} profiles, and {} for all of them; read it with: assay summary {}", files,
             path, path));
     return true;
 }
