@@ -238,9 +238,9 @@ bool tell_of_profiles(Entries entries, const CoreSettings& settings, const Image
         return false;
     }
     if (!settings.quiet)
-        log::remark(fmt::format(
-            "wrote {} profiles, and {} for all of them; read it with: assay summary {}", files,
-            path, path));
+        log::remark(
+            fmt::format("wrote {} profiles, and {} for all of them; read it with: assay summary {}",
+                        files, path, path));
     return true;
 }
 
