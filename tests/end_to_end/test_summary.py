@@ -64,7 +64,8 @@ class Summary(unittest.TestCase):
 
     def test_false_sharing(self):
         text = self.summary("sharing.c", "--machine=zen4", "--schedule=fair:1k")
-        self.assertRegex(text, r"False sharing: \d+ % of the level-1 data misses")
+        self.assertRegex(text, r"False sharing: \d+ % of the level-1 data misses\n"
+                               r"( +[45]\d\.\d %  sharing\.c:\d+ .*counters\.(first|second);\n){2}\n")
         self.assertIn("--plugin=effective_address", text)
 
     def test_mispredictions(self):
@@ -97,6 +98,26 @@ class Summary(unittest.TestCase):
         shown = run([ASSAY, "summary", out])
         self.assertIn("Refs (data references)", shown.stdout)
         self.assertIn("Functions by Refs", shown.stdout)
+
+    def test_incomplete(self):
+        """Also of a profile without instructions."""
+        for plugin in ("cache", "reuse"):
+            out = self.folder / plugin
+            profile(["sh", "-c", "kill -TERM $$"], "-q", plugin=plugin, out=out)
+            shown = run([ASSAY, "summary", out])
+            self.assertIn("INCOMPLETE, not the counts of a whole run: ", shown.stdout)
+
+    def test_several_files(self):
+        outs = [self.folder / name for name in ("true", "false")]
+        for out in outs:
+            profile([out.name], "-q", out=out)
+        self.assertTrue(run([ASSAY, "summary", *outs]).stdout.startswith("true and 1 other command\n"))
+
+    def test_long_command(self):
+        """What is offered as the next command is no other command."""
+        out = self.folder / "long"
+        profile(["true", "x" * 80], "-q", out=out)
+        self.assertIn("-- true ...    ", run([ASSAY, "summary", out]).stdout)
 
     def test_newest_profile(self):
         folder = support.temporary_folder(self)

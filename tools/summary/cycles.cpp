@@ -58,11 +58,12 @@ std::string weighted_sum(const events::Header& header) {
 }
 
 std::string formula_for(const events::Header& header) {
+    if (!index_of(header, "Ir")) return header.events.front().name;
     for (const events::Derived& figure : header.derived)
         if (figure.name == "estimated cycles" &&
             events::is_computable(figure.formula, header.events))
             return figure.formula;
-    return index_of(header, "Ir") ? weighted_sum(header) : header.events.front().name;
+    return weighted_sum(header);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include <fmt/core.h>
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,20 +26,20 @@ namespace {
 // Thresholds for rows and sentences, in percent. The manual page lists them.
 constexpr double kShownFunction = 1, kShownLine = 2, kShownData = 10;  // of all cycles or misses
 constexpr double kCause = 25;      // of a function's cycles; above, names the cause
-constexpr double kBound = 10;      // of all cycles; below, the program hardly waits
+constexpr double kBound = 10;      // of all cycles; below, the program rarely waits
 constexpr double kStandsOut = 10;  // of all cycles; below, no function stands out
 constexpr std::size_t kMostFunctions = 10, kMostLines = 5, kMostData = 3;
 
 struct LineCost {
     std::uint32_t place, line;
-    double cycles;
+    double cost;  // cycles, or events
 };
 
 struct FunctionCost {
     std::uint32_t function;
     std::vector<std::uint64_t> counts;
     double cycles = 0;
-    LineCost hottest{};
+    LineCost hottest{};  // the line with the most cycles
 };
 
 double percent(double part, double whole) {
@@ -80,6 +80,13 @@ std::string short_name(std::string_view name) {
     return text;
 }
 
+// A command to type. One that is too long for a row has its first word only.
+std::string command_text(std::string_view command) {
+    constexpr std::size_t kWidth = 60;
+    if (command.size() <= kWidth) return printable(command);
+    return printable(command.substr(0, command.find(' '))) + " ...";
+}
+
 // Ends a row of a table. The last column can be empty and leave blanks.
 std::string ended(std::string row) {
     row.erase(row.find_last_not_of(' ') + 1);
@@ -111,6 +118,7 @@ class Summary {
           cycles_(cycles),
           paths_(std::move(paths)),
           all_(cycles.of_row(profile.totals())),
+          sharing_(event("FalseSharing")),
           finder_({}, profile.objects()) {
         rank();
     }
@@ -135,18 +143,25 @@ class Summary {
                     profile_.counts().read(line.row, row);
                     add_counts(cost.counts, row);
                     const LineCost found{place, line.line, cycles_.of_row(row)};
-                    if (found.cycles > cost.hottest.cycles) cost.hottest = found;
-                    if (line.line != 0 && percent(found.cycles, all_) >= kShownLine)
+                    if (found.cost > cost.hottest.cost) cost.hottest = found;
+                    if (line.line != 0 && percent(found.cost, all_) >= kShownLine)
                         lines_.push_back(found);
+                    if (sharing_ && share_of(*sharing_, row) >= kShownData)
+                        sharing_lines_.push_back(
+                            {place, line.line, static_cast<double>(row[*sharing_])});
                 }
             cost.cycles = cycles_.of_row(cost.counts);
             if (percent(cost.cycles, all_) >= kShownFunction) functions_.push_back(std::move(cost));
         }
-        const auto costlier = [](const auto& a, const auto& b) { return a.cycles > b.cycles; };
-        std::stable_sort(functions_.begin(), functions_.end(), costlier);
-        std::stable_sort(lines_.begin(), lines_.end(), costlier);
+        const auto costlier = [](const LineCost& a, const LineCost& b) { return a.cost > b.cost; };
+        for (std::vector<LineCost>* const lines : {&lines_, &sharing_lines_}) {
+            std::stable_sort(lines->begin(), lines->end(), costlier);
+            if (lines->size() > kMostLines) lines->resize(kMostLines);
+        }
+        std::stable_sort(
+            functions_.begin(), functions_.end(),
+            [](const FunctionCost& a, const FunctionCost& b) { return a.cycles > b.cycles; });
         if (functions_.size() > kMostFunctions) functions_.resize(kMostFunctions);
-        if (lines_.size() > kMostLines) lines_.resize(kMostLines);
     }
 
     std::string place_text(std::uint32_t place, std::uint32_t line) const {
@@ -156,33 +171,44 @@ class Summary {
     }
 
     void write_head(Output& output) const {
-        const events::Header& header = profile_.header();
-        if (!profile_.commands().empty())
-            output.write(shortened(printable(profile_.commands().front()), 100) + "\n");
-        if (!cycles_.are_estimated()) {
-            const events::Event& first = header.events.front();
-            output.write(fmt::format("{} {} ({})\n\n", with_thousands(profile_.totals()[0]),
-                                     first.name, printable(first.description)));
-            return;
-        }
+        const std::vector<std::string>& commands = profile_.commands();
+        if (!commands.empty())
+            output.write(shortened(printable(commands.front()), 100) +
+                         (commands.size() == 1
+                              ? "\n"
+                              : fmt::format(" and {} other command{}\n", commands.size() - 1,
+                                            commands.size() == 2 ? "" : "s")));
+        if (cycles_.are_estimated())
+            write_cycles(output);
+        else
+            output.write(fmt::format("{} {} ({})\n", with_thousands(profile_.totals()[0]),
+                                     profile_.events().front().name,
+                                     printable(profile_.events().front().description)));
+        for (const std::string& reason : profile_.incomplete())
+            output.write(
+                fmt::format("INCOMPLETE, not the counts of a whole run: {}\n", printable(reason)));
+        output.write("\n");
+    }
+
+    void write_cycles(Output& output) const {
         const std::string number =
             with_thousands(static_cast<unsigned long long>(std::llround(all_)));
         output.write(fmt::format("{} estimated cycles = {}\n", number,
                                  wrapped(cycles_.formula(), number.size() + 20)));
-        std::vector<std::string> parts;
-        double waiting = 0;
+        const double executing = percent(
+            cycles_.of_cause(profile_.totals(), {"executing instructions", {*event("Ir")}}), all_);
+        std::vector<std::string> parts{fmt::format("{:.0f} % executing instructions", executing)};
+        double rest = 100 - executing;
         for (const Cause& cause : cycles_.causes()) {
             const double share = percent(cycles_.of_cause(profile_.totals(), cause), all_);
-            waiting += share;
+            rest -= share;
             if (share >= 1) parts.push_back(fmt::format("{:.0f} % {}", share, cause.name));
         }
-        parts.insert(parts.begin(), fmt::format("{:.0f} % executing instructions", 100 - waiting));
+        // A user's machine can have events that no cause names.
+        if (rest >= 1) parts.push_back(fmt::format("{:.0f} % other events", rest));
         output.write(fmt::format("  {}\n", join(parts, ", ")));
-        if (waiting < kBound)
+        if (all_ > 0 && 100 - executing < kBound)
             output.write("The program rarely waits. Fewer instructions make it faster.\n");
-        if (!header.incomplete.empty())
-            output.write(fmt::format("INCOMPLETE: {}\n", printable(header.incomplete)));
-        output.write("\n");
     }
 
     // The main reason for the cycles of a function.
@@ -199,13 +225,12 @@ class Summary {
                                worst->name,
                                percent(most, cycles_.of_cause(profile_.totals(), *worst)));
         if (!cycles_.are_estimated()) return "";
-        return fmt::format("{:.0f} % of all instructions", share_of_instructions(cost.counts));
+        return fmt::format("{:.0f} % of all instructions", share_of(*event("Ir"), cost.counts));
     }
 
-    double share_of_instructions(Counts counts) const {
-        const std::size_t instructions = *event("Ir");  // Cycles need it
-        return percent(static_cast<double>(counts[instructions]),
-                       static_cast<double>(profile_.totals()[instructions]));
+    double share_of(std::size_t event, Counts counts) const {
+        return percent(static_cast<double>(counts[event]),
+                       static_cast<double>(profile_.totals()[event]));
     }
 
     // The caller that contributes most, as ", called by find". Skips stubs of the linker, which
@@ -276,12 +301,14 @@ class Summary {
     void write_lines(Output& output) {
         if (lines_.empty()) return;
         output.write("Lines\n");
-        for (const LineCost& line : lines_)
-            output.write(
-                ended(fmt::format("  {:4.1f} %  {}  {}", percent(line.cycles, all_),
-                                  padded(shortened(place_text(line.place, line.line), 24), 24),
-                                  source_text(line.place, line.line))));
+        for (const LineCost& line : lines_) write_line(line, percent(line.cost, all_), output);
         output.write("\n");
+    }
+
+    void write_line(const LineCost& line, double share, Output& output) {
+        output.write(ended(fmt::format("  {:4.1f} %  {}  {}", share,
+                                       padded(shortened(place_text(line.place, line.line), 24), 24),
+                                       source_text(line.place, line.line))));
     }
 
     // Writes the data that miss the caches, if the run had --objects or --types.
@@ -321,31 +348,23 @@ class Summary {
         return std::nullopt;
     }
 
-    // Writes lines that cores take from each other needlessly, if the machine counts them.
-    void write_sharing(Output& output) const {
-        const auto sharing = event("FalseSharing"), reads = event("D1mr"), writes = event("D1mw");
-        if (!sharing || !reads || !writes) return;
+    // True if cores often take lines from each other needlessly. Few machines count it.
+    bool shares_falsely() const { return sharing_ && share_of_misses() >= kShownData; }
+    double share_of_misses() const {
+        const auto reads = event("D1mr"), writes = event("D1mw");
         const Counts totals = profile_.totals();
-        const double share = percent(static_cast<double>(totals[*sharing]),
-                                     static_cast<double>(totals[*reads] + totals[*writes]));
-        if (share < kShownData) return;
+        return !reads || !writes ? 0
+                                 : percent(static_cast<double>(totals[*sharing_]),
+                                           static_cast<double>(totals[*reads] + totals[*writes]));
+    }
+
+    void write_sharing(Output& output) {
+        if (!shares_falsely()) return;
         output.write(
-            fmt::format("False sharing: {:.0f} % of the level-1 data misses, most in\n", share));
-        std::vector<const FunctionCost*> found;
-        for (const FunctionCost& cost : functions_)
-            if (percent(static_cast<double>(cost.counts[*sharing]),
-                        static_cast<double>(totals[*sharing])) >= kShownData)
-                found.push_back(&cost);
-        for (const FunctionCost* const cost : found)
-            output.write(fmt::format(
-                "  {:4.1f} %  {}  {}\n",
-                percent(static_cast<double>(cost->counts[*sharing]),
-                        static_cast<double>(totals[*sharing])),
-                padded(shortened(short_name(printable(
-                                     profile_.text(profile_.functions()[cost->function].name))),
-                                 34),
-                       34),
-                place_text(cost->hottest.place, cost->hottest.line)));
+            fmt::format("False sharing: {:.0f} % of the level-1 data misses\n", share_of_misses()));
+        const auto all = static_cast<double>(profile_.totals()[*sharing_]);
+        for (const LineCost& line : sharing_lines_)
+            write_line(line, percent(line.cost, all), output);
         output.write("\n");
     }
 
@@ -360,24 +379,22 @@ class Summary {
             !cycles_.causes().empty() &&
             percent(cycles_.of_cause(profile_.totals(), cycles_.causes().front()), all_) >= kBound;
         const std::string program =
-            profile_.commands().empty() ? "PROGRAM" : profile_.commands().front();
+            profile_.commands().empty() ? "PROGRAM" : command_text(profile_.commands().front());
         output.write("Next\n");
         output.write(fmt::format("  assay annotate {}    the sources with their counts\n", file));
-        if (const auto sharing = event("FalseSharing");
-            sharing && percent(static_cast<double>(profile_.totals()[*sharing]), all_) > 0.01)
+        if (shares_falsely())
             output.write(fmt::format(
                 "  assay --plugin=effective_address -- {}    the members that share a line\n",
-                shortened(printable(program), 60)));
+                program));
         else if (waits_for_data && !has_kind("object"))
             output.write(fmt::format(
-                "  assay --plugin=cache --objects --types -- {}    the data that miss\n",
-                shortened(printable(program), 60)));
+                "  assay --plugin=cache --objects --types -- {}    the data that miss\n", program));
         else if (waits_for_data)
             output.write(
                 fmt::format("  assay annotate --by=object --lines {}    all data\n", file));
         else if (!profile_.has_contexts())
             output.write(fmt::format("  assay --plugin=cache --contexts -- {}    who calls what\n",
-                                     shortened(printable(program), 60)));
+                                     program));
         else
             output.write(fmt::format("  assay annotate --calls {}    who calls what\n", file));
     }
@@ -386,9 +403,11 @@ class Summary {
     const Cycles& cycles_;
     const std::vector<std::string> paths_;
     const double all_;
+    const std::optional<std::size_t> sharing_;  // the event FalseSharing
     SourceFinder finder_;
     std::vector<FunctionCost> functions_;
     std::vector<LineCost> lines_;
+    std::vector<LineCost> sharing_lines_;  // with most of the false sharing
     std::optional<std::map<std::pair<FunctionKey, FunctionKey>, Calls>> calls_;
 };
 
