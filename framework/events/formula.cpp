@@ -12,6 +12,8 @@ namespace assay::events {
 
 namespace {
 
+// Of an event in a sum. A machine's latencies are lower.
+constexpr double kMostWeight = 1e9;
 // Nobody writes formulas that are nested more deeply, and they would use up the stack.
 constexpr int kMaxDepth = 100;
 
@@ -178,6 +180,45 @@ std::optional<double> Formula::value(std::span<const std::uint64_t> totals) cons
         }
     }
     return std::isfinite(stack.back()) ? std::optional(stack.back()) : std::nullopt;
+}
+
+std::optional<std::vector<std::uint32_t>> Formula::weights(std::size_t events) const {
+    // The factors of an operand, and the constant after those of the events.
+    using Sum = std::vector<double>;
+    std::vector<Sum> stack;
+    const auto is_constant = [events](const Sum& sum) {
+        return std::all_of(sum.begin(), sum.begin() + static_cast<std::ptrdiff_t>(events),
+                           [](double factor) { return factor == 0; });
+    };
+    for (const Step& step : steps_) {
+        if (step.kind == Kind::kNumber || step.kind == Kind::kEvent) {
+            Sum& sum = stack.emplace_back(events + 1);
+            (step.kind == Kind::kNumber ? sum.back() : sum[step.event]) =
+                step.kind == Kind::kNumber ? step.number : 1;
+            continue;
+        }
+        if (step.kind == Kind::kNegate || step.kind == Kind::kDivide) return std::nullopt;
+        Sum right = std::move(stack.back());
+        stack.pop_back();
+        Sum& left = stack.back();
+        if (step.kind == Kind::kMultiply) {
+            if (!is_constant(right)) std::swap(left, right);
+            if (!is_constant(right)) return std::nullopt;
+            for (double& factor : left) factor *= right.back();
+            continue;
+        }
+        const double sign = step.kind == Kind::kAdd ? 1 : -1;
+        for (std::size_t i = 0; i <= events; ++i) left[i] += sign * right[i];
+    }
+    if (stack.back().back() != 0) return std::nullopt;
+    std::vector<std::uint32_t> factors;
+    for (std::size_t i = 0; i < events; ++i) {
+        const double factor = stack.back()[i];
+        if (!(factor >= 0 && factor <= kMostWeight) || factor != std::floor(factor))
+            return std::nullopt;
+        factors.push_back(static_cast<std::uint32_t>(factor));
+    }
+    return factors;
 }
 
 bool is_computable(std::string_view text, std::span<const Event> events) {

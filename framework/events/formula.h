@@ -19,6 +19,8 @@ class Formula {
     // Names are those of `events`. Throws Error with the part that is wrong.
     Formula(std::string_view text, std::span<const Event> events);
 
+    // The factor of each event, if the formula is a sum of events times whole numbers.
+    std::optional<std::vector<std::uint32_t>> weights(std::size_t events) const;
     // No value if the formula divides by zero. `totals` is in the order of the events.
     std::optional<double> value(std::span<const std::uint64_t> totals) const;
 

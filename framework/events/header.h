@@ -23,7 +23,13 @@ struct Event {
     std::string description;  // may be empty
     std::string unit;         // plural noun; may be empty
     std::string profiler;     // which profiler declared it; may be empty
+    // Of the event kCycles, which the reader calculates: how. Otherwise empty.
+    std::string formula = {};
 };
+
+// The figure that estimates cycles. The reader makes it an event if it is a sum of events times
+// whole numbers.
+inline constexpr std::string_view kCycles = "Cy";
 
 // A figure over event totals, such as {"D1 miss rate", "(D1mr + D1mw) / (Dr + Dw)", "%"}. See
 // formula.h.

@@ -13,6 +13,8 @@ namespace assay::events {
 
 namespace {
 
+__extension__ using Wide = __int128;
+
 // Enough to tell the formats apart.
 constexpr std::size_t kBeginningBytes = 16;
 
@@ -69,27 +71,71 @@ class AnyParser {
     bool is_callgrind_ = false;
 };
 
-// Passes on only the events that were chosen.
+// Passes on only the events that were chosen, after the estimate of cycles.
 class EventSelector final : public Handler {
   public:
-    EventSelector(Handler& handler, const EventChoice& choice)
-        : handler_(handler), choice_(choice) {}
+    EventSelector(const std::string& path, Handler& handler, const EventChoice& choice)
+        : path_(path), handler_(handler), choice_(choice) {}
 
-    std::span<const std::uint64_t> chosen(std::span<const std::uint64_t> counts) {
-        if (columns_.empty()) return counts;
-        for (std::size_t i = 0; i < columns_.size(); ++i) chosen_[i] = counts[columns_[i]];
-        return chosen_;
-    }
-    void choose(Header& header) const {
-        if (columns_.empty()) return;
-        const std::vector<Event> all = std::exchange(header.events, {});
-        for (const std::size_t column : columns_) header.events.push_back(all[column]);
-        std::erase_if(header.derived, [&](const Derived& derived) {
-            return !is_computable(derived.formula, header.events);
-        });
+    // Takes the header and the totals of the file, which nothing was passed on of.
+    FileSummary chosen(FileSummary whole) {
+        difference_ = whole.header.difference;
+        choose(whole.header);
+        const std::span<const std::uint64_t> totals = chosen(whole.totals);
+        whole.totals = {totals.begin(), totals.end()};
+        return whole;
     }
 
   private:
+    std::span<const std::uint64_t> chosen(std::span<const std::uint64_t> counts) {
+        if (columns_.empty() && weights_.empty()) return counts;
+        const std::size_t first = weights_.empty() ? 0 : 1;
+        const std::size_t size = columns_.empty() ? counts.size() : columns_.size();
+        chosen_.resize(first + size);
+        for (std::size_t i = 0; i < size; ++i)
+            chosen_[first + i] = counts[columns_.empty() ? i : columns_[i]];
+        if (!weights_.empty()) chosen_.front() = cycles(std::span(chosen_).subspan(1));
+        return chosen_;
+    }
+
+    std::uint64_t cycles(std::span<const std::uint64_t> counts) const {
+        Wide sum = 0;
+        for (std::size_t i = 0; i < counts.size(); ++i)
+            sum += Wide{weights_[i]} *
+                   (difference_ ? Wide{static_cast<std::int64_t>(counts[i])} : Wide{counts[i]});
+        if (difference_ ? sum != static_cast<std::int64_t>(sum)
+                        : sum != static_cast<std::uint64_t>(sum))
+            throw Error(path_ + ": the estimated cycles exceed 64 bits, which no run takes");
+        return static_cast<std::uint64_t>(sum);
+    }
+
+    void choose(Header& header) {
+        if (!columns_.empty()) {
+            const std::vector<Event> all = std::exchange(header.events, {});
+            for (const std::size_t column : columns_) header.events.push_back(all[column]);
+            std::erase_if(header.derived, [&](const Derived& derived) {
+                return !is_computable(derived.formula, header.events);
+            });
+        }
+        if (choice_.estimates_cycles) add_cycles(header);
+    }
+
+    void add_cycles(Header& header) {
+        const auto figure =
+            std::find_if(header.derived.begin(), header.derived.end(),
+                         [](const Derived& derived) { return derived.name == kCycles; });
+        if (figure == header.derived.end() || header.events.size() >= kMaxEvents ||
+            std::any_of(header.events.begin(), header.events.end(),
+                        [](const Event& event) { return event.name == kCycles; }))
+            return;
+        const auto weights = Formula(figure->formula, header.events).weights(header.events.size());
+        if (!weights) return;
+        weights_ = *weights;
+        header.events.insert(header.events.begin(), {std::string(kCycles), "estimated cycles",
+                                                     "cycles", "", figure->formula});
+        header.derived.erase(figure);
+    }
+
     void find_columns(const Header& header) {
         if (header.events.size() > choice_.names.size() && !choice_.leaves_out_others) return;
         std::vector<std::size_t> columns;
@@ -100,16 +146,19 @@ class EventSelector final : public Handler {
             columns.push_back(static_cast<std::size_t>(found - header.events.begin()));
         }
         columns_ = std::move(columns);
-        chosen_.resize(columns_.size());
     }
 
     void start(const Header& header) override {
-        find_columns(header);
+        if (!choice_.names.empty()) find_columns(header);
+        difference_ = header.difference;
         Header selected = header;
         choose(selected);
         handler_.start(selected);
     }
-    void turns_into_difference() override { handler_.turns_into_difference(); }
+    void turns_into_difference() override {
+        difference_ = true;
+        handler_.turns_into_difference();
+    }
     void location(const Location& location) override { handler_.location(location); }
     void line(std::uint32_t line, std::span<const std::uint64_t> counts) override {
         handler_.line(line, chosen(counts));
@@ -141,9 +190,12 @@ class EventSelector final : public Handler {
         handler_.call(call, chosen(counts));
     }
 
+    const std::string path_;
     Handler& handler_;
     const EventChoice choice_;
-    std::vector<std::size_t> columns_;  // empty: all
+    bool difference_ = false;
+    std::vector<std::size_t> columns_;    // empty: all
+    std::vector<std::uint32_t> weights_;  // of the chosen events in kCycles; empty: without it
     std::vector<std::uint64_t> chosen_;
 };
 
@@ -171,24 +223,26 @@ FileSummary read_all_events(const std::string& path, Handler& handler, Accept ac
 
 EventChoice choice_of(std::span<const Event> events) {
     EventChoice choice;
-    for (const Event& event : events) choice.names.push_back(event.name);
+    for (const Event& event : events)
+        if (event.formula.empty())
+            choice.names.push_back(event.name);
+        else
+            choice.estimates_cycles = true;
     return choice;
 }
 
 FileSummary read_events(const std::string& path, Handler& handler, Accept accept,
                         const EventChoice& choice) {
-    if (choice.names.empty()) return read_all_events(path, handler, accept);
-    EventSelector selector(handler, choice);
-    FileSummary summary = read_all_events(path, selector, accept);
-    selector.choose(summary.header);
-    const std::span<const std::uint64_t> totals = selector.chosen(summary.totals);
-    return {std::move(summary.header), {totals.begin(), totals.end()}};
+    if (choice.names.empty() && !choice.estimates_cycles)
+        return read_all_events(path, handler, accept);
+    EventSelector selector(path, handler, choice);
+    return selector.chosen(read_all_events(path, selector, accept));
 }
 
-Header read_header(const std::string& path) {
+Header read_header(const std::string& path, const EventChoice& choice) {
     HeadReader reader;
     try {
-        read_all_events(path, reader, Accept::kDifferences);
+        read_events(path, reader, Accept::kDifferences, choice);
     } catch (const HeadRead&) {
     }
     return reader.header;

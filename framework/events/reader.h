@@ -18,11 +18,14 @@ struct FileSummary {
 
 // The events that a handler receives, in this order; all events if there are no names. If the file
 // lacks one of them, or has others and `leaves_out_others` is false, the handler receives the
-// file's own events unchanged.
+// file's own events.
 struct EventChoice {
     std::vector<std::string> names;
     bool leaves_out_others = false;
+    // Puts the event kCycles before the others if the chosen events suffice for its formula.
+    bool estimates_cycles = false;
 };
+// The choice that leads to these events.
 EventChoice choice_of(std::span<const Event> events);
 
 // Passes the whole file to `handler`. Throws Error if the file cannot be read, is malformed or is
@@ -31,7 +34,7 @@ FileSummary read_events(const std::string& path, Handler& handler,
                         Accept accept = Accept::kProfiles, const EventChoice& choice = {});
 
 // Reads only the header, as Handler::start() receives it.
-Header read_header(const std::string& path);
+Header read_header(const std::string& path, const EventChoice& choice = {});
 
 // True if the file can be opened and begins as an events file or a Callgrind profile does.
 bool begins_as_events_file(const std::string& path);

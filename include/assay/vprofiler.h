@@ -85,7 +85,9 @@ typedef struct vp_event {
     const char* unit;        /* plural noun, e.g. "misses" */
 } vp_event_t;
 
-/* A figure computed from event totals. */
+/* A figure computed from event totals. The figure "Cy" estimates cycles: a sum of events times
+ * whole numbers, such as "Ir + 10 * D1mr". Tools calculate it for every line, function and object,
+ * and sort by it. If several profilers of a run have one, their formulas add up. */
 typedef struct vp_derived {
     const char* name;    /* one line, unique within the profiler, e.g. "D1 miss rate" */
     const char* formula; /* event names, numbers, + - * / and parentheses */

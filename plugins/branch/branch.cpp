@@ -25,11 +25,14 @@ constexpr std::array<vp_event_t, kEvents> kEventTable{{
     {"Brm", "returns mispredicted, with --return-stack", "mispredictions"},
 }};
 
-constexpr std::array<vp_derived_t, 4> kDerivedTable{{
+// A run has either the first figure, with --return-stack, or the last one.
+constexpr std::array<vp_derived_t, 6> kDerivedTable{{
+    {"Cy", "15 * (Bcm + Bim + Brm)", "cycles"},
     {"Mispred rate", "(Bcm + Bim) / (Bc + Bi)", "%"},
     {"Conditional mispred rate", "Bcm / Bc", "%"},
     {"Indirect mispred rate", "Bim / Bi", "%"},
     {"Return mispred rate", "Brm / Br", "%"},
+    {"Cy", "15 * (Bcm + Bim)", "cycles"},
 }};
 
 uint32_t captured_branches(const Settings& settings) {
@@ -49,6 +52,11 @@ class BranchProfiler final : public assay::Profiler {
     static constexpr const auto& kEvents = kEventTable;
     static constexpr const auto& kDerived = kDerivedTable;
     static constexpr const auto& kOptions = kOptionTable;
+
+    std::span<const vp_derived_t> derived() const {
+        const std::span<const vp_derived_t> all(kDerivedTable);
+        return settings_.return_stack != 0 ? all.first(5) : all.last(5);
+    }
 
     void option(std::string_view name, const std::string& value) override {
         apply(settings_, name, value);

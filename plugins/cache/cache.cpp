@@ -31,7 +31,9 @@ constexpr std::array<vp_event_t, kEvents> kEventTable{{
     {"DLmw", "last-level cache data write misses", "misses"},
 }};
 
-constexpr std::array<vp_derived_t, 6> kDerivedTable{{
+// The weights of Cy are KCachegrind's.
+constexpr std::array<vp_derived_t, 7> kDerivedTable{{
+    {"Cy", "Ir + 10 * (I1mr + D1mr + D1mw) + 100 * (ILmr + DLmr + DLmw)", "cycles"},
     {"I1 miss rate", "I1mr / Ir", "%"},
     {"LLi miss rate", "ILmr / Ir", "%"},
     {"D1 miss rate", "(D1mr + D1mw) / (Dr + Dw)", "%"},

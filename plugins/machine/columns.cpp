@@ -171,7 +171,7 @@ void Columns::derive_all(const Machine& machine) {
             used.append(" / ").append(events_[caches[i].prefetched].name);
             derive(machine.caches[i].name + " prefetch accuracy", std::move(used), "%");
         }
-    if (cycles.size() > 1) derive("estimated cycles", joined(cycles, " + "), "");
+    if (cycles.size() > 1) derive("Cy", joined(cycles, " + "), "cycles");
 }
 
 }  // namespace machine

@@ -83,32 +83,61 @@ void Comparison::choose_events(const Options& options) {
     for (const Limit& limit : options.limits) named.emplace_back("--fail-on", limit.event);
     std::vector<std::string> paths = old_paths_;
     paths.insert(paths.end(), new_paths_.begin(), new_paths_.end());
-    if (named.empty() || !std::all_of(paths.begin(), paths.end(), events::can_be_read_again))
-        return;
-    std::vector<std::vector<std::string>> all;
-    all.reserve(paths.size());
-    for (const std::string& path : paths)
-        all.push_back(events::choice_of(events::read_header(path).events).names);
-    const auto has = [](const std::vector<std::string>& names, const std::string& name) {
-        return std::find(names.begin(), names.end(), name) != names.end();
+    if (!std::all_of(paths.begin(), paths.end(), events::can_be_read_again)) return;
+    std::vector<events::Header> headers;
+    std::transform(paths.begin(), paths.end(), std::back_inserter(headers),
+                   [&](const std::string& path) { return events::read_header(path, events_); });
+    if (!named.empty()) choose_common_events(headers, paths, named);
+    // Files of former releases do not estimate cycles, and the formula can need an event that only
+    // one side has.
+    const std::vector<std::string>& kept = events_.names;
+    events_.estimates_cycles =
+        std::all_of(headers.begin(), headers.end(), [&](events::Header& header) {
+            const auto is_estimate = [](const events::Event& event) {
+                return !event.formula.empty();
+            };
+            const auto cycles =
+                std::find_if(header.events.begin(), header.events.end(), is_estimate);
+            if (cycles == header.events.end()) return false;
+            const std::string formula = cycles->formula;
+            std::erase_if(header.events, [&](const events::Event& event) {
+                return !kept.empty() &&
+                       std::find(kept.begin(), kept.end(), event.name) == kept.end();
+            });
+            return events::is_computable(formula, header.events);
+        });
+}
+
+// Chooses the events that all files have. Throws Error if one that the user named is not among
+// them.
+void Comparison::choose_common_events(
+    const std::vector<events::Header>& headers, const std::vector<std::string>& paths,
+    const std::vector<std::pair<std::string, std::string>>& named) {
+    const auto has = [](const auto& events, const std::string& name) {
+        return std::any_of(events.begin(), events.end(),
+                           [&](const events::Event& event) { return event.name == name; });
     };
-    for (const std::vector<std::string>& names : all)
-        for (const std::string& name : names) {
+    std::vector<events::Event> common, left_out;
+    for (const events::Header& header : headers)
+        for (const events::Event& event : header.events) {
             const auto without = std::find_if(
-                all.begin(), all.end(), [&](const auto& others) { return !has(others, name); });
-            if (without == all.end()) {
-                if (!has(events_.names, name)) events_.names.push_back(name);
-                continue;
-            }
-            if (has(left_out_, name)) continue;
-            left_out_.push_back(name);
-            for (const auto& [option, event] : named)
-                if (event == name)
+                headers.begin(), headers.end(),
+                [&](const events::Header& other) { return !has(other.events, event.name); });
+            std::vector<events::Event>& to = without == headers.end() ? common : left_out;
+            if (has(to, event.name)) continue;
+            to.push_back(event);
+            if (without == headers.end()) continue;
+            for (const auto& [option, wanted] : named)
+                if (event.name == wanted)
                     throw Error(fmt::format(
                         "{}={}: {} has no event '{}'; name events that both sides have", option,
-                        name, paths[static_cast<std::size_t>(without - all.begin())], name));
+                        wanted, paths[static_cast<std::size_t>(without - headers.begin())],
+                        wanted));
         }
+    events_ = events::choice_of(common);
     events_.leaves_out_others = true;
+    for (const events::Event& event : left_out)
+        if (event.name != events::kCycles) left_out_.push_back(event.name);
 }
 
 void Comparison::choose_columns(const Options& options) {

@@ -55,6 +55,9 @@ class Comparison {
 
   private:
     void choose_events(const Options& options);
+    void choose_common_events(const std::vector<events::Header>& headers,
+                              const std::vector<std::string>& paths,
+                              const std::vector<std::pair<std::string, std::string>>& named);
     void choose_columns(const Options& options);
     void check(const Options& options);
     std::vector<Subject> subjects(const Limit& limit);
@@ -63,7 +66,7 @@ class Comparison {
     Counts keep(const std::vector<std::uint64_t>& counts);
 
     std::vector<std::string> old_paths_, new_paths_;
-    events::EventChoice events_;
+    events::EventChoice events_{.estimates_cycles = true};
     std::vector<std::string> left_out_;  // events that some of the files do not have
     Profile before_, after_;
     Breakdown breakdown_;

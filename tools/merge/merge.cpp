@@ -277,6 +277,7 @@ int merge_main(int argc, char** argv) {
     check_events_files(arguments);
     const ProfileFiles files = profile_files(arguments.files);
     Profile profile(parts::kRows | parts::kGroups);
+    profile.choose_events({});  // those of the files, without estimates
     const bool by_file = !arguments.by.empty();
     FileGroups groups(profile, files,
                       by_file ? std::vector{arguments.by} : std::vector<std::string>(), true);

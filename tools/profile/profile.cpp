@@ -254,6 +254,7 @@ void Profile::instruction(const events::Handler::Instruction& at, Counts counts)
 }
 
 void Profile::call(const Call& call, Counts inclusive) {
+    if (beside_) beside_->call(call, inclusive);
     if (!takes(parts::kContexts)) return;
     make_room();
     ++rows_since_;

@@ -279,7 +279,7 @@ class Profile final : public events::Handler {
 
     const unsigned kept_;
     const std::size_t most_bytes_;
-    events::EventChoice choice_;  // after the first file: the events of that file
+    events::EventChoice choice_{.estimates_cycles = true};
     events::Accept accept_ = events::Accept::kProfiles;
     events::Handler* beside_ = nullptr;
     const Profile* same_events_as_ = nullptr;

@@ -1,6 +1,5 @@
-// Estimates cycles as a weighted sum of events. A profile of a machine brings its own formula, the
-// figure "estimated cycles". Other profiles use the weights of kWeights. A profile without
-// instructions uses its first event instead of cycles.
+// Divides estimated cycles by their causes. A profile without an estimate or without instructions
+// uses its first event instead of cycles.
 #pragma once
 
 #include "framework/events/formula.h"
@@ -26,7 +25,7 @@ class Cycles {
     const std::string& formula() const { return text_; }
     // False if the first event stands for cycles.
     bool are_estimated() const { return are_estimated_; }
-    double of_row(Counts counts) const { return formula_.value(counts).value_or(0); }
+    double of_row(Counts counts) const { return static_cast<double>(counts.front()); }
     // The part of a row's cycles that comes from one cause. Formulas are sums.
     double of_cause(Counts counts, const Cause& cause) const;
     // Reasons to wait that the profile counts.

@@ -262,9 +262,17 @@ void ImageProfile::add_columns(Profile& profile, std::size_t profiler) const {
     const auto append = [](auto& to, const auto& from) {
         to.insert(to.end(), from.begin(), from.end());
     };
-    for (const events::Derived& figure : session_.columns.derived(profiler))
-        if (events::is_computable(figure.formula, profile.header.events))
-            profile.header.derived.push_back(figure);
+    std::vector<events::Derived>& figures = profile.header.derived;
+    for (const events::Derived& figure : session_.columns.derived(profiler)) {
+        if (!events::is_computable(figure.formula, profile.header.events)) continue;
+        const auto cycles = std::find_if(
+            figures.begin(), figures.end(),
+            [](const events::Derived& other) { return other.name == events::kCycles; });
+        if (figure.name == events::kCycles && cycles != figures.end())
+            cycles->formula += " + " + figure.formula;
+        else
+            figures.push_back(figure);
+    }
     // Later descriptions are about the one point that the profiler has seen.
     const std::span all(of.descriptions());
     append(profile.header.descriptions,
