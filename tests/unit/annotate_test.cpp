@@ -35,7 +35,7 @@ std::string data(const std::string& name) {
 }
 
 std::string annotate_with(std::vector<std::string> arguments) {
-    std::vector<const char*> argv = {"annotate"};
+    std::vector<const char*> argv = {"annotate", "--full"};
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
     const auto options = parse_options(static_cast<int>(argv.size()), argv.data());
     REQUIRE(options);

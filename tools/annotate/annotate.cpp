@@ -4,8 +4,10 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/annotate/calls.h"
+#include "tools/annotate/function_list.h"
 #include "tools/annotate/functions.h"
 #include "tools/annotate/groups.h"
+#include "tools/annotate/inclusive.h"
 #include "tools/annotate/json.h"
 #include "tools/annotate/sources.h"
 #include "tools/profile/profile.h"
@@ -13,6 +15,7 @@
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 namespace assay::annotate {
@@ -59,12 +62,10 @@ void write_header(const Options& options, const Profile& profile,
             name = "";
         }
     };
-    std::vector<std::string> shown_names, sort_names;
-    for (const std::size_t column : shown) shown_names.push_back(shown_name(column, header));
-    for (const SortColumn& column : sort) sort_names.push_back(names[column.event]);
 
     Facts facts;
-    for (const auto& [name, text] : profile.heads().descriptions()) facts.add(name, text);
+    if (options.full)
+        for (const auto& [name, text] : profile.heads().descriptions()) facts.add(name, text);
     add_list(facts, "Command", profile.commands());
     if (options.difference) {
         facts.add("Old", options.profiles[0]);
@@ -72,14 +73,20 @@ void write_header(const Options& options, const Profile& profile,
     } else {
         add_list(facts, options.profiles.size() == 1 ? "File" : "Files", options.profiles);
     }
-    facts.add("Events recorded", join(names, " "));
-    facts.add("Events shown", join(shown_names, ", "));
-    facts.add("Sorted by", join(sort_names, " "));
-    facts.add("Functions", thresholds(sort, header));
-    add_list(facts, "Include", options.where.include_dirs);
-    add_list(facts, "Sources named", options.sources);
-    facts.add("Sources", options.automatic ? "those of the functions shown" : "only those named");
-    output.section("Profile");
+    if (options.full) {
+        std::vector<std::string> shown_names, sort_names;
+        for (const std::size_t column : shown) shown_names.push_back(shown_name(column, header));
+        for (const SortColumn& column : sort) sort_names.push_back(names[column.event]);
+        facts.add("Events recorded", join(names, " "));
+        facts.add("Events shown", join(shown_names, ", "));
+        facts.add("Sorted by", join(sort_names, " "));
+        facts.add("Functions", thresholds(sort, header));
+        add_list(facts, "Include", options.where.include_dirs);
+        add_list(facts, "Sources named", options.sources);
+        facts.add("Sources",
+                  options.automatic ? "those of the functions shown" : "only those named");
+        output.section("Profile");
+    }
     facts.write(output);
     for (const std::string& difference : profile.heads().differences())
         output.write(fmt::format("Warning: counts are {} that were made differently: {}\n",
@@ -104,9 +111,39 @@ void write_legend(const Columns& columns, Output& output) {
     }
     if (described.empty()) return;
     output.section("Events");
-    for (const events::Event& event : described)
+    for (const events::Event& event : described) {
+        std::string text = printable(event.description);
+        if (!event.formula.empty()) text += " = " + printable(event.formula);
+        output.write(fmt::format("{}  {}\n", padded(event.name, width), text));
+    }
+    output.write("\n");
+}
+
+// The totals of the events shown, each with what it counts.
+void write_brief_totals(const Columns& columns, Output& output) {
+    std::vector<std::vector<std::string>> rows;
+    for (const std::size_t column : columns.shown) {
+        if (column >= columns.header.events.size()) {
+            const events::Derived& derived =
+                columns.header.derived[column - columns.header.events.size()];
+            const events::Formula formula(derived.formula, columns.header.events);
+            rows.push_back({derived_text(derived, formula, columns.totals), printable(derived.name),
+                            "= " + printable(derived.formula)});
+            continue;
+        }
+        const events::Event& event = columns.header.events[column];
+        std::string text = printable(event.description);
+        if (!event.formula.empty()) text += " = " + printable(event.formula);
+        rows.push_back({count_text(columns.totals[column], columns.header), event.name, text});
+    }
+    std::size_t widest = 0, longest = 0;
+    for (const std::vector<std::string>& row : rows) {
+        widest = std::max(widest, row[0].size());
+        longest = std::max(longest, row[1].size());
+    }
+    for (const std::vector<std::string>& row : rows)
         output.write(
-            fmt::format("{}  {}\n", padded(event.name, width), printable(event.description)));
+            fmt::format("{:>{}}  {}  {}\n", row[0], widest, padded(row[1], longest), row[2]));
     output.write("\n");
 }
 
@@ -135,11 +172,45 @@ Details details_of(const SourceChoice& choice, const Profile& profile, const Opt
     return details;
 }
 
+// The first sort event, and those that matter: the instructions, and the events that cause at least
+// this percentage of the estimated cycles. Without an estimate, the first ones that occurred.
+std::vector<std::size_t> important_events(const std::vector<SortColumn>& sort,
+                                          const events::Header& header, Counts totals) {
+    constexpr double kMatters = 4;
+    constexpr std::size_t kMost = 6;
+    std::vector<std::pair<double, std::size_t>> others;  // cost, event
+    const std::string& formula = header.events.front().formula;
+    for (std::size_t event = 0; event < header.events.size(); ++event) {
+        double cost = totals[event] != 0 ? 100 : 0;
+        if (!formula.empty() && event != 0) {
+            std::vector<std::uint64_t> only(totals.size());
+            only[event] = totals[event];
+            cost = 100 * events::Formula(formula, header.events).value(only).value_or(0) /
+                   magnitude(totals[0], header);
+        }
+        if (event != sort.front().event && std::abs(cost) >= kMatters)
+            others.emplace_back(std::abs(cost), event);
+    }
+    if (others.size() >= kMost) {
+        std::stable_sort(others.begin(), others.end(),
+                         [](const auto& a, const auto& b) { return a.first > b.first; });
+        others.resize(kMost - 1);
+    }
+    std::vector<std::size_t> shown;
+    for (const auto& [cost, event] : others) shown.push_back(event);
+    std::sort(shown.begin(), shown.end());
+    shown.insert(shown.begin(), sort.front().event);
+    return shown;
+}
+
 // Tables of calls show one event by default, because lines with many columns get too wide.
 std::vector<std::size_t> events_to_show(const Options& options, const std::vector<SortColumn>& sort,
-                                        const events::Header& header) {
+                                        const Profile& profile) {
     if (options.by_context() && options.show.empty()) return {sort.front().event};
-    return shown_events(options.show, header);
+    const bool all = !options.show.empty() || !options.by.empty() || options.full || options.wide ||
+                     options.json;
+    return all ? shown_events(options.show, profile.header())
+               : important_events(sort, profile.header(), profile.totals());
 }
 
 // Throws Error if the profile has no groups of the kind.
@@ -166,7 +237,8 @@ void choose_counted(const Options& options, const Groups& groups, Columns& colum
     if (counted.empty()) return;
     constexpr std::size_t kMostWithPercentages = 3;
     if (options.show.empty()) columns.shown = counted;
-    if (options.show.empty() && counted.size() > kMostWithPercentages) columns.percentages = false;
+    if (options.show.empty() && counted.size() > kMostWithPercentages)
+        columns.cells = Cells::kCounts;
     if (options.sort.empty()) sort = {{counted.front(), options.threshold}};
 }
 
@@ -206,13 +278,19 @@ void read(const Options& options, Profile& profile) {
 
 void annotate(const Options& options, Output& output) {
     Profile profile(parts_for(options), options.file_names, options.function_names);
+    const bool brief = !options.full && !options.json;
     InlinedCalls inlined(options.file_names, options.function_names);
-    profile.pass_on(inlined);
+    InclusiveCounts inclusive(options.sort.empty() ? "" : options.sort.front().name,
+                              options.file_names, options.function_names);
+    if (brief)
+        profile.pass_on(inclusive);
+    else
+        profile.pass_on(inlined);
     read(options, profile);
     const events::Header& header = profile.header();
     std::vector<SortColumn> sort = sort_columns(options.sort, options.threshold, header);
-    Columns columns = {header, profile.totals(), events_to_show(options, sort, header),
-                       options.percentages, options.color};
+    Columns columns = {header,        profile.totals(), events_to_show(options, sort, profile),
+                       options.cells, options.color,    options.width};
     std::unique_ptr<CallTable> calls;
     std::unique_ptr<TreeTable> tree;
     std::unique_ptr<GroupTable> groups;
@@ -225,7 +303,13 @@ void annotate(const Options& options, Output& output) {
     }
     if (options.calls) calls = std::make_unique<CallTable>(profile, columns, sort);
     if (options.tree) tree = std::make_unique<TreeTable>(profile, columns, sort);
-    const SourceChoice choice = choose_sources(options, profile, files_to_show(profile, sort));
+    inclusive.finish();
+    const InclusiveColumn inclusive_column(inclusive, columns, sort.front().event);
+    if (columns.width != 0 && inclusive_column.width() != 0)
+        columns.width -= std::min(columns.width, inclusive_column.width() + 2);
+    const FunctionList list(profile, sort, options.top);
+    const SourceChoice choice =
+        choose_sources(options, profile, brief ? list.files() : files_to_show(profile, sort));
     if (!choice.found.empty()) profile.read_details(details_of(choice, profile, options));
     const Assembly assembly = options.instructions ? assembly_of(profile, choice) : Assembly();
 
@@ -237,17 +321,24 @@ void annotate(const Options& options, Output& output) {
         return sink.finish();
     }
     write_header(options, profile, columns.shown, sort, output);
-    write_legend(columns, output);
-    write_totals(columns, output);
+    if (brief) {
+        write_brief_totals(columns, output);
+    } else {
+        write_legend(columns, output);
+        write_totals(columns, output);
+    }
     if (calls) calls->write(output);
     if (tree) tree->write(output);
     if (groups) groups->write(output);
-    if (!options.without_sources()) {
+    if (!options.without_sources() && brief) {
+        list.write(columns, inclusive_column, output);
+    } else if (!options.without_sources()) {
         write_functions(profile, columns, sort, output);
         write_inlined(inlined, profile, columns, sort, output);
     }
     if (!options.without_sources() || !options.sources.empty())
-        write_sources(options, profile, columns, choice, assembly, output);
+        write_sources(options, profile, columns, choice, assembly,
+                      brief ? &inclusive_column : nullptr, sort.front().event, output);
     output.finish();
 }
 

@@ -26,7 +26,13 @@ struct Options {
     std::vector<std::string> show;  // names of events and derived figures; empty: all events
     std::vector<SortEvent> sort;    // empty: all, in the order of the file
     double threshold = 0.1;  // in percent of the first sort event, unless a sort event has its own
-    bool percentages = true;
+    Cells cells = Cells::kShares;
+
+    // Show everything: all events, functions and lines with counts, in rows of any width.
+    bool full = false;
+    bool wide = false;      // show all events
+    std::size_t top = 0;    // unless `full`: functions to show; 0: as many as fit a page
+    std::size_t width = 0;  // of a row; 0: unlimited
 
     bool automatic = true;      // annotate the files of the functions shown
     bool instructions = false;  // below their lines
@@ -36,7 +42,7 @@ struct Options {
     bool lines = false;         // with `by`: show the lines that counted
     bool by_context() const { return calls || tree; }
     bool without_sources() const { return by_context() || !by.empty(); }
-    unsigned context = 8;  // lines shown around each line with counts
+    unsigned context = 2;  // lines shown around each line that is shown
     SourceOptions where;   // where to look for sources
 
     bool json = false;

@@ -17,12 +17,16 @@ namespace assay::annotate {
 
 namespace {
 
+constexpr unsigned kMostContext = 1'000'000;
+constexpr unsigned kUsualContext = kMostContext + 1;
+
 // Options as given, before their texts are parsed.
 struct Arguments {
     Options plain;  // options that need no parsing
     std::vector<std::string> files, sort, file_names, function_names;
-    std::string threshold, percentages = "yes", annotate = "yes", automatic = "yes", color = "auto",
-                           pager = "auto", match = "alike";
+    unsigned context = kUsualContext;
+    std::string threshold, percentages, annotate = "yes", automatic = "yes", color = "auto",
+                                        pager = "auto", match = "alike";
 };
 
 constexpr const char* kPurpose =
@@ -54,7 +58,14 @@ void add_choice_options(CommandLine& line, Arguments& arguments) {
                   "show files and functions with at least P % of the first sort event, 0 to 20; "
                   "default: 0.1");
     line.add_switch("--show-percs,--no-show-percs", arguments.percentages,
-                    "show percentages of the totals; default: yes");
+                    "show percentages of the totals; with --full, beside the counts; "
+                    "default: yes");
+    line.add_flag("--full", arguments.plain.full,
+                  "show all events, and all functions and lines above the threshold, as "
+                  "cg_annotate does");
+    line.add_flag("--wide", arguments.plain.wide, "show all events");
+    line.add_number("--top", arguments.plain.top, std::size_t{1}, std::size_t{1'000'000}, "N",
+                    "show N functions, and their sources; default: as many as fit a screen");
     line.add_flag("--diff", arguments.plain.difference, "show the counts of NEW less those of OLD");
     line.add_choice(
         "--match", arguments.match, "alike|exact",
@@ -115,8 +126,9 @@ void add_source_options(CommandLine& line, Arguments& arguments) {
     line.add_flag(
         "--asm", arguments.plain.instructions,
         "show instructions below their lines; needs a profile made with --dump-instr=yes");
-    line.add_number("--context", arguments.plain.context, 0U, 1'000'000U, "N",
-                    "show N lines of source around each line with counts; default: 8");
+    line.add_number("--context", arguments.context, 0U, kMostContext, "N",
+                    "show N lines of source around each line that matters; default: 2, and 8 "
+                    "with --full");
     add_source_search(line, arguments.plain.where);
 }
 
@@ -180,7 +192,16 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     options.sort = parse_sort(arguments.sort);
     if (!arguments.threshold.empty())
         options.threshold = parse_threshold("--threshold", arguments.threshold);
-    options.percentages = parse_yes_no("--show-percs", arguments.percentages);
+    const bool brief = !options.full && !options.without_sources();
+    // Shares of a difference tell little.
+    const bool percentages = arguments.percentages.empty()
+                                 ? !brief || !options.difference
+                                 : parse_yes_no("--show-percs", arguments.percentages);
+    options.cells = !percentages ? Cells::kCounts
+                    : brief      ? Cells::kShares
+                                 : Cells::kCountsAndShares;
+    options.context = arguments.context != kUsualContext ? arguments.context : options.full ? 8 : 2;
+    if (brief && !options.wide) options.width = width_of_page();
     options.automatic = parse_yes_no("--auto", arguments.automatic) &&
                         parse_yes_no("--annotate", arguments.annotate);
     if (options.without_sources()) options.automatic = false;

@@ -22,25 +22,36 @@ std::string gap(std::size_t line) {
 
 class SourceWriter {
   public:
+    // `inclusive` is null if all lines with counts are shown.
     SourceWriter(const Options& options, const Profile& profile, const Columns& columns,
-                 const Assembly& assembly, Output& output)
+                 const Assembly& assembly, const InclusiveColumn* inclusive, std::size_t event,
+                 Output& output)
         : options_(options),
           profile_(profile),
           columns_(columns),
           assembly_(assembly),
+          inclusive_(inclusive),
+          event_(event),
           output_(output),
           known_(columns.totals.size()),
           unknown_(columns.totals.size()),
           unreadable_(columns.totals.size()) {}
 
-    void write(std::uint32_t file, const fs::path& path);
+    // Writes nothing if no line of the file matters, unless the user named the file.
+    void write(const SourceChoice::Source& source);
+    // Names files that are missing, if they matter.
+    void write_missing(const SourceChoice& choice);
     void write_names(std::string_view title, const std::vector<std::uint32_t>& files);
     // Writes how many counts were annotated, and why others were not.
     void write_coverage(const SourceChoice& choice);
 
   private:
+    void write_title(const SourceChoice::Source& source);
+    std::vector<std::size_t> lines_to_show(const std::vector<SourceLine>& lines,
+                                           std::size_t lines_of_text, bool all) const;
     void write_ranges(const std::vector<std::string_view>& text, std::span<const SourceLine> lines,
-                      const Table& table);
+                      const std::vector<std::size_t>& shown, const Table& table);
+    std::string text_of(std::size_t line, std::string_view text) const;
     void write_line(const Table& table, const SourceLine& line, std::string_view text);
     void write_instructions(const Table& table, std::uint32_t line);
 
@@ -48,78 +59,146 @@ class SourceWriter {
     const Profile& profile_;
     const Columns& columns_;
     const Assembly& assembly_;
+    const InclusiveColumn* const inclusive_;
+    const std::size_t event_;  // decides which lines matter
     Output& output_;
-    std::vector<SourceInstruction> instructions_;  // of the file being written
+    std::string_view name_;                        // of the file being written
+    std::vector<SourceInstruction> instructions_;  // of that file
     // Sums of written lines, of written counts without a line, and of sources that cannot be read.
     std::vector<std::uint64_t> known_, unknown_, unreadable_;
 };
 
-void SourceWriter::write(std::uint32_t file, const fs::path& path) {
-    const std::vector<SourceLine> lines = profile_.source_lines(file);
-    if (options_.instructions) instructions_ = profile_.source_instructions(file);
-    const std::string_view name = profile_.by_source().files()[file];
-    output_.section(path == name ? fmt::format("Source: {}", printable(name))
-                                 : fmt::format("Source: {} (found at {})", printable(name),
-                                               printable(path.string())));
-    const std::string warning = warning_if_newer(name, path, options_.profiles);
-    if (!warning.empty()) output_.write(warning + "\n\n");
-    const std::optional<std::string> content = read_source_or_warn(path);
+void SourceWriter::write(const SourceChoice::Source& source) {
+    const std::vector<SourceLine> lines = profile_.source_lines(source.file);
+    name_ = profile_.by_source().files()[source.file];
+    const std::optional<std::string> content = read_source_or_warn(source.path);
+    const std::vector<std::string_view> text =
+        split_lines(content ? std::string_view(*content) : "");
+    const std::vector<std::size_t> shown =
+        lines_to_show(lines, text.size(), inclusive_ == nullptr || source.is_named);
+    if (inclusive_ != nullptr && shown.empty()) return;
+    if (options_.instructions) instructions_ = profile_.source_instructions(source.file);
+    write_title(source);
     if (!content) {
         output_.write("Warning: the file cannot be read.\n\n");
-        add_counts(unreadable_, profile_.by_source().file_counts(file));
+        add_counts(unreadable_, profile_.by_source().file_counts(source.file));
         return;
     }
-    const std::vector<std::string_view> text = split_lines(*content);
 
     Table table(columns_);
     for (const SourceLine& line : lines) table.fit(line.counts);
     for (const SourceInstruction& instruction : instructions_) table.fit(instruction.counts);
-    output_.write(table.heading("") + "\n");
+    if (inclusive_ == nullptr)
+        output_.write(table.heading("") + "\n");
+    else
+        output_.write(inclusive_->heading() + table.heading(" line"));
 
     auto known = std::span(lines);
     if (!known.empty() && known.front().line == 0) {
-        write_line(table, known.front(), "<unknown line>");
-        output_.write("\n");
+        if (inclusive_ == nullptr) {
+            write_line(table, known.front(), "<unknown line>");
+            output_.write("\n");
+        }
         known = known.subspan(1);
     }
+    write_ranges(text, known, shown, table);
+    output_.write("\n");
     const auto past_end = std::find_if(known.begin(), known.end(), [&](const SourceLine& line) {
         return line.line > text.size();
     });
-    write_ranges(text, {known.begin(), past_end}, table);
-    output_.write("\n");
     if (past_end == known.end()) return;
 
-    for (const SourceLine& line : std::span(past_end, known.end()))
-        write_line(table, line, fmt::format("<line {}, past the end>", line.line));
+    if (inclusive_ == nullptr)
+        for (const SourceLine& line : std::span(past_end, known.end()))
+            write_line(table, line, fmt::format("<line {}, past the end>", line.line));
     output_.write(
-        fmt::format("\nWarning: {} has {} lines, but the profile has counts of later lines; it is "
+        fmt::format("{}Warning: {} has {} lines, but the profile has counts of later lines; it is "
                     "not the file that was compiled.\n\n",
-                    printable(name), text.size()));
+                    inclusive_ == nullptr ? "\n" : "", printable(name_), text.size()));
 }
 
-// Writes lines with counts and the lines around them. Marks gaps.
-void SourceWriter::write_ranges(const std::vector<std::string_view>& text,
-                                std::span<const SourceLine> lines, const Table& table) {
-    const auto write_empty = [&](std::size_t line) {
-        output_.write(table.empty_row(printable(text[line - 1])));
-    };
-    std::size_t next = 1;  // the first line not yet written
-    for (auto line = lines.begin(); line != lines.end(); ++line) {
-        const std::size_t context = options_.context;
-        const std::size_t first =
-            std::max(next, line->line > context ? line->line - context : std::size_t{1});
-        if (first != next) output_.write(gap(first));
-        for (next = first; next < line->line; ++next) write_empty(next);
-        write_line(table, *line, printable(text[next++ - 1]));
-        const std::size_t following =
-            std::next(line) == lines.end() ? text.size() + 1 : std::next(line)->line;
-        const std::size_t end = std::min({line->line + context + 1, following, text.size() + 1});
-        for (; next < end; ++next) write_empty(next);
+void SourceWriter::write_title(const SourceChoice::Source& source) {
+    std::string title = printable(name_);
+    if (source.path != name_)
+        title += fmt::format(" (found at {})", printable(source.path.string()));
+    if (inclusive_ == nullptr)
+        output_.section("Source: " + title);
+    else
+        output_.write("-- " + title + "\n");
+    const std::string warning = warning_if_newer(name_, source.path, options_.profiles);
+    if (!warning.empty()) output_.write(warning + "\n\n");
+}
+
+// Numbers of the lines with counts, or only of those that matter.
+std::vector<std::size_t> SourceWriter::lines_to_show(const std::vector<SourceLine>& lines,
+                                                     std::size_t lines_of_text, bool all) const {
+    // In percent: own counts, and those with all calls from the line.
+    constexpr double kOwn = 1, kInclusive = 10;
+    std::vector<std::size_t> shown;
+    auto next = lines.begin();
+    for (std::uint32_t line = 0; line <= lines_of_text; ++line) {
+        const SourceLine* found = nullptr;
+        if (next != lines.end() && next->line == line) found = &*next++;
+        if (line == 0) continue;
+        const std::uint64_t own = found ? found->counts[event_] : 0;
+        if (all ? found != nullptr
+                : inclusive_->own_share(own) >= kOwn ||
+                      inclusive_->line_share(name_, line, own) >= kInclusive)
+            shown.push_back(line);
     }
-    if (!lines.empty() && next <= text.size()) output_.write(gap(next));
+    return shown;
+}
+
+// Writes the lines `shown` and those around them. Marks gaps.
+void SourceWriter::write_ranges(const std::vector<std::string_view>& text,
+                                std::span<const SourceLine> lines,
+                                const std::vector<std::size_t>& shown, const Table& table) {
+    const std::size_t context = options_.context;
+    auto counts = lines.begin();
+    const auto write_up_to = [&](std::size_t next, std::size_t end) {
+        for (; next < end; ++next) {
+            while (counts != lines.end() && counts->line < next) ++counts;
+            const std::string content = text_of(next, text[next - 1]);
+            if (counts != lines.end() && counts->line == next)
+                write_line(table, *counts, content);
+            else if (inclusive_ == nullptr)
+                output_.write(table.empty_row(content));
+            else
+                output_.write(inclusive_->of_line(name_, static_cast<std::uint32_t>(next), {}) +
+                              table.empty_row(content));
+        }
+    };
+    const std::size_t shortest_gap = inclusive_ == nullptr ? 1 : 3;
+    std::size_t next = 1;  // the first line not yet written
+    for (const std::size_t line : shown) {
+        const std::size_t first = std::max(next, line > context ? line - context : std::size_t{1});
+        if (first >= next + shortest_gap) {
+            output_.write(inclusive_ == nullptr ? gap(first) : "...\n");
+            next = first;
+        }
+        const std::size_t end = std::min(line + context + 1, text.size() + 1);
+        write_up_to(next, end);
+        next = std::max(next, end);
+    }
+    if (inclusive_ == nullptr && !shown.empty() && next <= text.size()) output_.write(gap(next));
+}
+
+// The text of a line of the source, with its number if not all lines are shown.
+std::string SourceWriter::text_of(std::size_t line, std::string_view text) const {
+    if (inclusive_ == nullptr) return printable(text);
+    constexpr std::size_t kTab = 8;
+    std::string expanded;
+    for (const char c : printable(text)) {
+        if (c == '\t')
+            expanded.append(kTab - expanded.size() % kTab, ' ');
+        else
+            expanded += c;
+    }
+    return fmt::format("{:>5}  {}", line, expanded);
 }
 
 void SourceWriter::write_line(const Table& table, const SourceLine& line, std::string_view text) {
+    if (inclusive_ != nullptr) output_.write(inclusive_->of_line(name_, line.line, line.counts));
     output_.write(table.row(line.counts, text));
     add_counts(line.line == 0 ? unknown_ : known_, line.counts);
     if (options_.instructions) write_instructions(table, line.line);
@@ -133,10 +212,33 @@ void SourceWriter::write_instructions(const Table& table, std::uint32_t line) {
         [](const SourceInstruction& instruction, std::uint32_t l) { return instruction.line < l; });
     for (; at != all.end() && at->line == line; ++at) {
         const auto text = assembly_.text.find({at->object, at->address});
+        if (inclusive_ != nullptr) output_.write(inclusive_->blank());
         output_.write(table.row(
             at->counts, fmt::format("    {:>8x}:  {}", at->address,
                                     text == assembly_.text.end() ? "" : printable(text->second))));
     }
+}
+
+void SourceWriter::write_missing(const SourceChoice& choice) {
+    constexpr double kMatters = 1;  // percent
+    constexpr std::size_t kMostNames = 3;
+    const auto write = [&](const std::vector<std::uint32_t>& files, std::string_view why) {
+        double share = 0;
+        std::vector<std::string> names;
+        for (const std::uint32_t file : files) {
+            share += inclusive_->own_share(profile_.by_source().file_counts(file)[event_]);
+            names.push_back(printable(profile_.by_source().files()[file]));
+        }
+        if (share < kMatters) return;
+        const std::size_t others = names.size() - std::min(names.size(), kMostNames);
+        names.resize(names.size() - others);
+        output_.write(fmt::format("{:.1f}% of {} in files {}:\n  {}{}\n", share,
+                                  columns_.header.events[event_].name, why, join(names, "\n  "),
+                                  others == 0 ? "" : fmt::format("\n  and {} others", others)));
+    };
+    write(choice.not_found, "that were not found (--include=DIR searches in DIR)");
+    write(choice.left_out, fmt::format("that may be no sources ({})", kHowToShow));
+    write(choice.ambiguous, "that have one name after --mod-filename");
 }
 
 void SourceWriter::write_names(std::string_view title, const std::vector<std::uint32_t>& files) {
@@ -230,7 +332,7 @@ class Chooser {
             return same_content(paths.front(), path);
         });
         if (same)
-            choice.found.push_back({file, paths.front()});
+            choice.found.push_back({file, paths.front(), by == SourceFinder::By::kUser});
         else
             choice.ambiguous.push_back(file);
         return true;
@@ -290,17 +392,22 @@ Assembly assembly_of(const Profile& profile, const SourceChoice& choice) {
 }
 
 void write_sources(const Options& options, const Profile& profile, const Columns& columns,
-                   const SourceChoice& choice, const Assembly& assembly, Output& output) {
-    SourceWriter writer(options, profile, columns, assembly, output);
-    for (const SourceChoice::Source& source : choice.found) writer.write(source.file, source.path);
-    writer.write_names("Sources not found (--include=DIR tries the ends of their names in DIR)",
-                       choice.not_found);
-    writer.write_names(
-        fmt::format("Left out: nothing says that these are sources ({})", kHowToShow),
-        choice.left_out);
-    writer.write_names("Not annotated: several different sources have become one name",
-                       choice.ambiguous);
-    if (!choice.found.empty()) writer.write_coverage(choice);
+                   const SourceChoice& choice, const Assembly& assembly,
+                   const InclusiveColumn* inclusive, std::size_t event, Output& output) {
+    SourceWriter writer(options, profile, columns, assembly, inclusive, event, output);
+    for (const SourceChoice::Source& source : choice.found) writer.write(source);
+    if (inclusive != nullptr) {
+        writer.write_missing(choice);
+    } else {
+        writer.write_names("Sources not found (--include=DIR tries the ends of their names in DIR)",
+                           choice.not_found);
+        writer.write_names(
+            fmt::format("Left out: nothing says that these are sources ({})", kHowToShow),
+            choice.left_out);
+        writer.write_names("Not annotated: several different sources have become one name",
+                           choice.ambiguous);
+        if (!choice.found.empty()) writer.write_coverage(choice);
+    }
     for (const std::string& problem : assembly.problems)
         output.write(fmt::format("\nWarning: no instructions are shown: {}\n", printable(problem)));
     if (options.instructions && !assembly.has_counts && !choice.found.empty())

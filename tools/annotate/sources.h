@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tools/annotate/annotate.h"
+#include "tools/annotate/function_list.h"
 #include "tools/output/output.h"
 #include "tools/profile/profile.h"
 #include "tools/sources/source_finder.h"
@@ -22,6 +23,7 @@ struct SourceChoice {
     struct Source {
         std::uint32_t file;  // an index in the profile
         std::filesystem::path path;
+        bool is_named;  // by the user
     };
     std::vector<Source> found;
     std::vector<std::uint32_t> not_found;
@@ -48,8 +50,10 @@ struct Assembly {
 // Reads the code of the files in `choice.found`. The profile must have read the details.
 Assembly assembly_of(const Profile& profile, const SourceChoice& choice);
 
-// The profile must have read the details.
+// Writes lines that matter by `event`, with inclusive counts, or all lines with counts if
+// `inclusive` is null. The profile must have read the details.
 void write_sources(const Options& options, const Profile& profile, const Columns& columns,
-                   const SourceChoice& choice, const Assembly& assembly, Output& output);
+                   const SourceChoice& choice, const Assembly& assembly,
+                   const InclusiveColumn* inclusive, std::size_t event, Output& output);
 
 }  // namespace assay::annotate

@@ -68,8 +68,29 @@ std::string command_table() {
     return table;
 }
 
-// The profiler of a run without --plugin. Cache misses are what most users look for first.
-constexpr const char* kFirstAnswer = "cache";
+// Chooses what a run without --plugin measures: what most users look for first, and what costs
+// little.
+void choose_first_answer(collector::CoreSettings& settings, std::span<const Setting> given) {
+    const auto is_given = [&](std::string_view name) {
+        return std::any_of(given.begin(), given.end(),
+                           [&](const Setting& setting) { return setting.name == name; });
+    };
+    settings.plugins = {"cache"};
+    if (!is_given("types")) settings.types = true;
+    settings.others.insert(settings.others.begin(), {"branch-sim", "yes", ""});
+    settings.summarized = !settings.quiet && !settings.verbose && isatty(STDERR_FILENO) != 0;
+}
+
+// Prints the summary of a run without --plugin.
+void print_summary(const std::string& profile) {
+    try {
+        Output output(stderr);
+        summary::write({profile}, output);
+        output.finish();
+    } catch (const Error& e) {
+        log::problem(e.what());
+    }
+}
 
 // Throws Error if the first word is a misspelled command and no such program exists.
 void check_is_no_command(const std::vector<std::string>& program) {
@@ -111,9 +132,10 @@ int run_main(std::span<const std::string> arguments) {
         throw Error("no program to run: assay [--plugin=NAME] [options] [--] PROGRAM [ARG...]");
     if (settings.plugins.empty()) {
         if (arguments.front() == line.program.front()) check_is_no_command(line.program);
-        settings.plugins = {kFirstAnswer};
+        choose_first_answer(settings, line.settings);
     }
     const collector::Ending ending = collector::run(settings, line.program);
+    if (settings.summarized && !ending.profile.empty()) print_summary(ending.profile);
     if (ending.signal == 0) return ending.exit_status;
     collector::end_like(ending);
 }

@@ -249,9 +249,9 @@ void list(const Options& options, Output& output) {
     profile.add_file(options.profile);
     profile.finish();
     const Instructions instructions(profile);
-    const Columns columns{profile.header(), profile.totals(),
-                          shown_events(options.show, profile.header()), options.percentages,
-                          options.color};
+    const Columns columns{
+        profile.header(), profile.totals(), shown_events(options.show, profile.header()),
+        options.percentages ? Cells::kCountsAndShares : Cells::kCounts, options.color};
     const auto code = open_objects(profile.objects(), options.program);
     std::vector<Function> functions = find_functions(profile, instructions.rows(), options, code);
     choose(functions, options, profile);

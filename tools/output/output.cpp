@@ -18,12 +18,38 @@ namespace assay {
 
 namespace {
 
-std::size_t lines_of_terminal() {
+bool is_first_byte(char byte) {
+    return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+}
+
+}  // namespace
+
+std::size_t lines_of_page() {
     winsize size{};
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
 }
 
-}  // namespace
+std::size_t width_of_page() {
+    winsize size{};
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 120;
+}
+
+std::string_view first_characters(std::string_view text, std::size_t most) {
+    if (text.size() <= most) return text;
+    std::size_t characters = 0;
+    for (std::size_t i = 0; i < text.size(); ++i)
+        if (is_first_byte(text[i]) && ++characters > most) return text.substr(0, i);
+    return text;
+}
+
+std::string shortened(std::string_view text, std::size_t width) {
+    const auto characters =
+        static_cast<std::size_t>(std::count_if(text.begin(), text.end(), is_first_byte));
+    if (characters <= width || width < 8) return std::string(text);
+    const std::size_t head = (width - 3) * 2 / 3;
+    const std::size_t tail = first_characters(text, characters - (width - 3 - head)).size();
+    return std::string(first_characters(text, head)) + "..." + std::string(text.substr(tail));
+}
 
 std::string padded(std::string_view text, std::size_t width) {
     std::string out(text);
@@ -68,8 +94,7 @@ void print_text(std::string_view text) {
 }
 
 Output::Output(std::FILE* stream, Paging paging) : stream_(stream) {
-    if (paging == Paging::kIfLong && isatty(fileno(stream)) != 0)
-        terminal_lines_ = lines_of_terminal();
+    if (paging == Paging::kIfLong && isatty(fileno(stream)) != 0) terminal_lines_ = lines_of_page();
 }
 
 Output::~Output() {

@@ -20,12 +20,20 @@ namespace assay {
 
 // Adds blanks after the text up to the width.
 std::string padded(std::string_view text, std::size_t width);
+// The first characters of a UTF-8 text.
+std::string_view first_characters(std::string_view text, std::size_t most);
+// Shortens text to `width` characters by removing its middle.
+std::string shortened(std::string_view text, std::size_t width);
 // Formats rows of texts in columns as wide as their widest text. Aligns the first `left` columns to
 // the left and the others to the right.
 std::string aligned(const std::vector<std::vector<std::string>>& rows, std::size_t left);
 
 // True if standard output is a terminal that shows colours, and the user wants them.
 bool terminal_has_color();
+
+// The size of the terminal that shows standard output, or of a page of usual size.
+std::size_t lines_of_page();
+std::size_t width_of_page();
 
 // The error to throw if writing to standard output failed.
 Error cannot_print(int error_number);

@@ -50,14 +50,6 @@ std::string base_name(std::string_view path) {
     return std::string(path.substr(path.rfind('/') + 1));
 }
 
-// Shortens text to `width` characters by removing its middle.
-std::string shortened(std::string_view text, std::size_t width) {
-    if (text.size() <= width || width < 8) return std::string(text);
-    const std::size_t head = (width - 3) * 2 / 3;
-    return fmt::format("{}...{}", text.substr(0, head),
-                       text.substr(text.size() - (width - 3 - head)));
-}
-
 // Removes parameters, and writes names as people do.
 std::string short_name(std::string_view name) {
     std::string text(name);

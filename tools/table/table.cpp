@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -204,12 +205,15 @@ Table::Cell Table::cell(std::size_t column, Counts counts, Counts running) const
         return {text == "none" ? "-" : text, "", ""};
     }
     Cell cell = {count_text(counts[column], header), "", ""};
+    if (columns_.cells == Cells::kCounts) return cell;
     // A percentage of 0 would only be clutter.
-    if (!columns_.percentages || counts[column] == 0) return cell;
+    if (counts[column] == 0)
+        return columns_.cells == Cells::kShares ? Cell{".", "", ""} : std::move(cell);
     const double total = real(columns_.totals[column], header);
     const auto percent = [&](std::uint64_t count) {
         return total == 0 ? "n/a" : fmt::format("{:.1f}%", 100 * real(count, header) / total);
     };
+    if (columns_.cells == Cells::kShares) return {percent(counts[column]), "", ""};
     cell.percentage = " (" + percent(counts[column]);
     cell.rest = running.empty() ? ")" : ", " + percent(running[column]) + ")";
     return cell;
@@ -245,14 +249,27 @@ std::string Table::row(Counts counts, std::string_view text, Counts running) con
         if (!highlight.empty()) out += kPlain;
         out += "  ";
     }
-    return out.append(text).append("\n");
+    return with_text(std::move(out), text);
 }
 
 std::string Table::empty_row(std::string_view text) const {
     std::string out;
     for (const Width& width : widths_)
         out.append(width.count - 1, ' ').append(".").append(width.percentage + width.rest + 2, ' ');
-    return out.append(text).append("\n");
+    return with_text(std::move(out), text);
+}
+
+std::size_t Table::text_width() const {
+    std::size_t cells = 0;
+    for (const Width& width : widths_) cells += width.count + width.percentage + width.rest + 2;
+    constexpr std::size_t kLeast = 20;  // on a narrow terminal
+    if (columns_.width == 0) return std::numeric_limits<std::size_t>::max();
+    return std::max(columns_.width, cells + kLeast) - cells;
+}
+
+std::string Table::with_text(std::string cells, std::string_view text) const {
+    cells.append(first_characters(text, text_width())).append("\n");
+    return cells;
 }
 
 std::string_view Table::color(std::size_t column, Counts counts) const {

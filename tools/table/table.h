@@ -45,14 +45,18 @@ std::optional<bool> comes_first(Counts a, Counts b, const std::vector<SortColumn
 bool is_above_threshold(Counts counts, Counts totals, const std::vector<SortColumn>& sort,
                         const events::Header& header);
 
+// What a table shows of each count.
+enum class Cells : std::uint8_t { kCounts, kShares, kCountsAndShares };
+
 // Settings that all tables of one output share.
 struct Columns {
     const events::Header& header;
     Counts totals;
     // Indices of events. Indices from the number of events on mean derived figures.
     std::vector<std::size_t> shown;
-    bool percentages;
+    Cells cells;
     bool color;
+    std::size_t width = 0;  // characters of a row; 0: as many as it has
 };
 
 std::vector<std::string> event_names(const events::Header& header);
@@ -86,12 +90,15 @@ class Table {
     std::string heading(std::string_view text) const;
     std::string row(Counts counts, std::string_view text, Counts running = {}) const;
     std::string empty_row(std::string_view text) const;
+    // The characters that Columns leaves for the text of a row.
+    std::size_t text_width() const;
 
   private:
     struct Cell {
         std::string count, percentage, rest;  // 1,234| (12.5%|, 80.1%)
     };
     Cell cell(std::size_t column, Counts counts, Counts running) const;
+    std::string with_text(std::string cells, std::string_view text) const;
     std::string_view color(std::size_t column, Counts counts) const;
 
     struct Width {

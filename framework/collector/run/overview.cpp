@@ -175,13 +175,17 @@ void print_error(const std::string& text) {
     std::fputs(text.c_str(), stderr);
 }
 
-void tell_of_one(const ProfileLog::Entry& entry) {
-    print_error(entry.summary);
+std::string how_to_read(const std::string& file, bool summarized) {
+    return summarized ? "" : "; read it with: assay summary " + file;
+}
+
+void tell_of_one(const ProfileLog::Entry& entry, bool summarized) {
+    if (!summarized) print_error(entry.summary);
     const std::string& file = entry.profile.file;
     if (file.empty()) return;
     const std::string parts =
         entry.part_files == 0 ? "" : fmt::format(" and {}.* of {} parts", file, entry.part_files);
-    log::remark(fmt::format("wrote {}{}; read it with: assay summary {}", file, parts, file));
+    log::remark(fmt::format("wrote {}{}{}", file, parts, how_to_read(file, summarized)));
 }
 
 // Returns a path in the folder of the first profile. The name must not match OUT.*, which stands
@@ -219,29 +223,33 @@ std::string overview(Entries entries, bool all) {
     return Lines(entries, all).write();
 }
 
-bool tell_of_profiles(Entries entries, const CoreSettings& settings, const Image& image) {
-    if (entries.empty()) return true;
+std::optional<std::string> tell_of_profiles(Entries entries, const CoreSettings& settings,
+                                            const Image& image) {
+    if (entries.empty()) return "";
     const bool several = entries.size() > 1;  // also several images of one process, by execve(2)
     if (!settings.quiet && (!several || settings.verbose))
-        for (const ProfileLog::Entry& entry : entries) tell_of_one(entry);
-    if (!several) return true;
-    if (!settings.quiet) print_error(overview(entries, settings.verbose));
+        for (const ProfileLog::Entry& entry : entries) tell_of_one(entry, settings.summarized);
+    if (!settings.quiet && several) print_error(overview(entries, settings.verbose));
     const events::Index index = index_of(entries, image);
-    const auto files = std::count_if(index.profiles.begin(), index.profiles.end(),
-                                     [](const auto& profile) { return !profile.file.empty(); });
-    if (files < 2) return true;
-    const std::string path = index_path(settings, image);
+    std::string last;
+    std::size_t files = 0;
+    for (const events::IndexedProfile& profile : index.profiles) {
+        if (profile.file.empty()) continue;
+        ++files;
+        last = profile.file;
+    }
+    if (files < 2) return last;
+    std::string path = index_path(settings, image);
     try {
         events::write_index(path, index);
     } catch (const Error& e) {
         log::problem(e.what());
-        return false;
+        return std::nullopt;
     }
     if (!settings.quiet)
-        log::remark(
-            fmt::format("wrote {} profiles, and {} for all of them; read it with: assay summary {}",
-                        files, path, path));
-    return true;
+        log::remark(fmt::format("wrote {} profiles, and {} for all of them{}", files, path,
+                                how_to_read(path, settings.summarized)));
+    return path;
 }
 
 std::string in_millions(std::uint64_t instructions, std::uint64_t all) {

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -22,9 +23,10 @@ namespace assay::collector {
 std::string overview(std::span<const ProfileLog::Entry> entries, bool all);
 
 // Prints to stderr, and writes the index if there are several profiles. `image` is the first image
-// of the run. Returns false, after a message, if the index cannot be written.
-bool tell_of_profiles(std::span<const ProfileLog::Entry> entries, const CoreSettings& settings,
-                      const Image& image);
+// of the run. Returns the profile or the index to read, or "" if there is none. No value, after a
+// message, if the index cannot be written.
+std::optional<std::string> tell_of_profiles(std::span<const ProfileLog::Entry> entries,
+                                            const CoreSettings& settings, const Image& image);
 
 // Shows the progress of a run: in a line on the terminal, or in lines of a file.
 

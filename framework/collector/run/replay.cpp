@@ -240,9 +240,9 @@ void Replay::replay_image(const replay::ImageTrace& trace, const Image& image,
 
 void Replay::tell(ReplayedPoint& point) const {
     const auto work = [&] {
-        const bool told =
+        const auto profile =
             tell_of_profiles(point.profiles->entries(), point.settings, image_of(first_, 0));
-        return told ? 0 : kExitFailure;
+        return profile ? 0 : kExitFailure;
     };
     const int status = exit_status_of(start_in_child(point.log, work));
     if (status != 0) point.status = status;

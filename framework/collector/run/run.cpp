@@ -169,9 +169,11 @@ Ending ProgramRun::execute() {
     const Collection::Outcome outcome = collection.finish(ending);
     Ending end = end_of_run(outcome, child_.wait());
     const bool all_there = !supervisor_ || supervisor_->leave();
-    const bool told = tell_of_profiles(session_.log->entries(), session_.settings, image);
-    if (outcome.lost || !all_there || !told) return {kExitFailure, 0};
+    const std::optional<std::string> profile =
+        tell_of_profiles(session_.log->entries(), session_.settings, image);
+    if (outcome.lost || !all_there || !profile) return {kExitFailure, 0};
     if (!session_.end_by_deadline().empty()) end = {Deadline::kExitStatus, 0};
+    end.profile = *profile;
     return end;
 }
 

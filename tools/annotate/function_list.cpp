@@ -1,0 +1,120 @@
+#include "tools/annotate/function_list.h"
+
+#include "framework/support/text.h"
+#include "tools/annotate/functions.h"
+#include "tools/sources/source_finder.h"
+
+#include <fmt/core.h>
+#include <algorithm>
+
+namespace assay::annotate {
+
+namespace {
+
+double share_in_percent(std::uint64_t count, std::size_t event, const Columns& columns) {
+    const double total = magnitude(columns.totals[event], columns.header);
+    return total == 0 ? 0 : 100 * magnitude(count, columns.header) / total;
+}
+
+}  // namespace
+
+InclusiveColumn::InclusiveColumn(InclusiveCounts& counts, const Columns& columns, std::size_t event)
+    : counts_(counts), columns_(columns), event_(event) {
+    if (!counts.any() || columns.header.difference) return;
+    constexpr std::size_t kWidthOfShare = 6;  // 100.0%
+    width_ =
+        columns.cells == Cells::kShares
+            ? kWidthOfShare
+            : std::max(kWidthOfShare, count_text(columns.totals[event], columns.header).size());
+}
+
+std::string InclusiveColumn::text(std::string_view cell) const {
+    return width_ == 0 ? "" : fmt::format("{:>{}}  ", cell, width_);
+}
+
+std::string InclusiveColumn::cell(std::uint64_t count) const {
+    if (width_ == 0) return "";
+    count = std::min(count, columns_.totals[event_]);
+    if (count == 0) return text(".");
+    return text(columns_.cells == Cells::kShares
+                    ? fmt::format("{:.1f}%", share_in_percent(count, event_, columns_))
+                    : count_text(count, columns_.header));
+}
+
+std::string InclusiveColumn::of_line(std::string_view file, std::uint32_t line, Counts own) const {
+    return width_ == 0 ? "" : cell(counts_.of_line(file, line, own.empty() ? 0 : own[event_]));
+}
+
+std::string InclusiveColumn::of_function(std::string_view name, Counts own) const {
+    return width_ == 0 ? "" : cell(counts_.of_function(name, own[event_]));
+}
+
+double InclusiveColumn::own_share(std::uint64_t count) const {
+    return share_in_percent(count, event_, columns_);
+}
+
+double InclusiveColumn::line_share(std::string_view file, std::uint32_t line,
+                                   std::uint64_t own) const {
+    return share_in_percent(width_ == 0 ? own : counts_.of_line(file, line, own), event_, columns_);
+}
+
+FunctionList::FunctionList(const Profile& profile, const std::vector<SortColumn>& sort,
+                           std::size_t top)
+    : profile_(profile) {
+    constexpr std::size_t kLinesAround = 10, kLeast = 10;
+    if (top == 0) top = std::max(lines_of_page(), kLinesAround + kLeast) - kLinesAround;
+    for (const std::size_t function : functions_in_order(profile, sort)) {
+        if (!is_above_threshold(profile.by_source().counts(function), profile.totals(), sort,
+                                profile.header()))
+            continue;
+        if (functions_.size() < top)
+            functions_.push_back(function);
+        else
+            ++left_out_;
+    }
+}
+
+std::vector<std::uint32_t> FunctionList::files() const {
+    std::vector<std::uint32_t> files;
+    for (const std::size_t function : functions_) {
+        const std::uint32_t file = profile_.by_source().file(function);
+        if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
+    }
+    return files;
+}
+
+void FunctionList::write(const Columns& columns, const InclusiveColumn& inclusive,
+                         Output& output) const {
+    const FunctionTable& functions = profile_.by_source();
+    Table table(columns);
+    for (const std::size_t function : functions_) table.fit(functions.counts(function));
+    const auto name = [&](std::size_t function) {
+        return printable(functions.name_text(function));
+    };
+    const auto file = [&](std::size_t function) {
+        const std::string path = printable(functions.file_text(function));
+        return is_unknown_file(path) ? path : path.substr(path.rfind('/') + 1);
+    };
+    std::size_t names = 0, files = 0;
+    for (const std::size_t function : functions_) {
+        names = std::max(names, name(function).size());
+        files = std::max(files, file(function).size());
+    }
+    constexpr std::size_t kMostOfFile = 24;
+    files = std::min(files, kMostOfFile);
+    if (const std::size_t room = table.text_width(); names + 2 + files > room)
+        names = room > files + 12 ? room - files - 2 : 10;
+    output.write(inclusive.heading() + table.heading(padded("function", names) + "  file"));
+    for (const std::size_t function : functions_)
+        output.write(
+            inclusive.of_function(functions.name_text(function), functions.counts(function)) +
+            table.row(functions.counts(function), padded(shortened(name(function), names), names) +
+                                                      "  " + shortened(file(function), files)));
+    if (functions_.empty()) output.write("no function is above the threshold\n");
+    if (left_out_ != 0)
+        output.write(
+            fmt::format("and {} more above the threshold: see --top=N and --full\n", left_out_));
+    output.write("\n");
+}
+
+}  // namespace assay::annotate

@@ -1,0 +1,56 @@
+// The functions that cost most, one line each.
+#pragma once
+
+#include "tools/annotate/inclusive.h"
+#include "tools/output/output.h"
+#include "tools/profile/profile.h"
+#include "tools/table/table.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace assay::annotate {
+
+// Writes inclusive counts of the first sort event before the columns of a table. Writes nothing if
+// the profile has no calls.
+class InclusiveColumn {
+  public:
+    InclusiveColumn(InclusiveCounts& counts, const Columns& columns, std::size_t event);
+
+    std::string heading() const { return text("incl."); }
+    std::string of_line(std::string_view file, std::uint32_t line, Counts own) const;
+    std::string of_function(std::string_view name, Counts own) const;
+    // Shares of the total, in percent.
+    double own_share(std::uint64_t count) const;
+    double line_share(std::string_view file, std::uint32_t line, std::uint64_t own) const;
+    std::string blank() const { return text(""); }
+    std::size_t width() const { return width_; }
+
+  private:
+    std::string text(std::string_view cell) const;
+    std::string cell(std::uint64_t count) const;
+
+    InclusiveCounts& counts_;
+    const Columns& columns_;
+    const std::size_t event_;
+    std::size_t width_ = 0;
+};
+
+class FunctionList {
+  public:
+    // Chooses up to `top` functions above the threshold; 0: as many as fit a page.
+    FunctionList(const Profile& profile, const std::vector<SortColumn>& sort, std::size_t top);
+
+    // The source files of the functions, in their order.
+    std::vector<std::uint32_t> files() const;
+    void write(const Columns& columns, const InclusiveColumn& inclusive, Output& output) const;
+
+  private:
+    const Profile& profile_;
+    std::vector<std::size_t> functions_;  // indices in the profile, the most important first
+    std::size_t left_out_ = 0;            // functions above the threshold that are not shown
+};
+
+}  // namespace assay::annotate
