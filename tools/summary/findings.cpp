@@ -1,0 +1,370 @@
+#include "tools/summary/findings.h"
+
+#include "framework/support/error.h"
+#include "framework/support/text.h"
+#include "tools/profile/call_graph.h"
+#include "tools/sources/source_finder.h"
+#include "tools/summary/cycles.h"
+
+#include <fmt/core.h>
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+namespace assay::summary {
+
+namespace {
+
+// Thresholds for rows and sentences, in percent. The manual page lists them.
+constexpr double kShownFunction = 1, kShownLine = 2, kShownData = 10;  // of all cycles or misses
+constexpr double kCause = 25;      // of a function's cycles; above, names the cause
+constexpr double kBound = 10;      // of all cycles; below, the program rarely waits
+constexpr double kStandsOut = 10;  // of all cycles; below, no function stands out
+constexpr std::size_t kMostFunctions = 10, kMostLines = 5, kMostData = 3;
+
+struct LineCost {
+    std::uint32_t place, line;
+    double cost;  // cycles, or events
+};
+
+struct FunctionCost {
+    std::uint32_t function;
+    std::vector<std::uint64_t> counts;
+    double cycles = 0;
+    LineCost hottest{};  // the line with the most cycles
+};
+
+double percent(double part, double whole) {
+    return whole == 0 ? 0 : 100 * part / whole;
+}
+
+// Removes parameters, and writes names as people do.
+std::string short_name(std::string_view name) {
+    std::string text(name);
+    for (const std::string_view inner : {"std::__cxx11::", "std::__1::"})
+        for (std::size_t at; (at = text.find(inner)) != std::string::npos;)
+            text.replace(at, inner.size(), "std::");
+    constexpr std::string_view kString =
+        "std::basic_string<char, std::char_traits<char>, std::allocator<char> >";
+    for (std::size_t at; (at = text.find(kString)) != std::string::npos;)
+        text.replace(at, kString.size(), "std::string");
+    const std::size_t operator_call = text.find("operator()");
+    const std::size_t from = operator_call == std::string::npos ? 0 : operator_call + 10;
+    int depth = 0;
+    for (std::size_t i = from; i < text.size(); ++i) {
+        if (text[i] == '<') ++depth;
+        if (text[i] == '>') --depth;
+        if (text[i] == '(' && depth == 0 && i > 0 && text.compare(i, 11, "(anonymous ") != 0)
+            return text.substr(0, i);
+    }
+    return text;
+}
+
+// A command to type. One that is too long for a row has its first word only.
+std::string command_text(std::string_view command) {
+    constexpr std::size_t kWidth = 60;
+    if (command.size() <= kWidth) return printable(command);
+    return printable(command.substr(0, command.find(' '))) + " ...";
+}
+
+class Search {
+  public:
+    Search(const Profile& profile, const std::vector<std::string>& paths)
+        : profile_(profile),
+          cycles_(profile.header()),
+          paths_(paths),
+          all_(cycles_.of_row(profile.totals())),
+          sharing_(event("FalseSharing")),
+          finder_({}, profile.objects()) {}
+
+    Findings run() {
+        rank();
+        Findings found = head();
+        found.sections.push_back(functions());
+        const auto add = [&](Section section) {
+            if (!section.rows.empty()) found.sections.push_back(std::move(section));
+        };
+        add(lines("Lines", lines_, all_));
+        for (const std::string_view kind : {"object", "member"}) add(data(kind));
+        if (shares_falsely())
+            found.sections.push_back(
+                lines(fmt::format("False sharing: {:.0f} % of the level-1 data misses",
+                                  share_of_misses()),
+                      sharing_lines_, static_cast<double>(profile_.totals()[*sharing_])));
+        found.next = next();
+        return found;
+    }
+
+  private:
+    void rank() {
+        std::vector<std::uint64_t> row(profile_.totals().size());
+        for (std::uint32_t i = 0; i < profile_.functions().size(); ++i) {
+            const Profile::Function& function = profile_.functions()[i];
+            FunctionCost cost{i, std::vector<std::uint64_t>(row.size()), 0, {}};
+            for (std::uint32_t place = function.first_place; place < function.end_place; ++place)
+                for (const Profile::Line& line : profile_.lines(place)) {
+                    profile_.counts().read(line.row, row);
+                    add_counts(cost.counts, row);
+                    const LineCost found{place, line.line, cycles_.of_row(row)};
+                    if (found.cost > cost.hottest.cost) cost.hottest = found;
+                    if (line.line != 0 && percent(found.cost, all_) >= kShownLine)
+                        lines_.push_back(found);
+                    if (sharing_ && share_of(*sharing_, row) >= kShownData)
+                        sharing_lines_.push_back(
+                            {place, line.line, static_cast<double>(row[*sharing_])});
+                }
+            cost.cycles = cycles_.of_row(cost.counts);
+            if (percent(cost.cycles, all_) >= kShownFunction) functions_.push_back(std::move(cost));
+        }
+        const auto costlier = [](const LineCost& a, const LineCost& b) { return a.cost > b.cost; };
+        for (std::vector<LineCost>* const lines : {&lines_, &sharing_lines_}) {
+            std::stable_sort(lines->begin(), lines->end(), costlier);
+            if (lines->size() > kMostLines) lines->resize(kMostLines);
+        }
+        std::stable_sort(
+            functions_.begin(), functions_.end(),
+            [](const FunctionCost& a, const FunctionCost& b) { return a.cycles > b.cycles; });
+        if (functions_.size() > kMostFunctions) functions_.resize(kMostFunctions);
+    }
+
+    std::string file_of(std::uint32_t place) const {
+        const std::string_view file = profile_.text(profile_.places()[place].file);
+        return is_unknown_file(file) ? "" : std::string(file);
+    }
+
+    Findings head() const {
+        Findings found{profile_.commands(),
+                       cycles_.are_estimated(),
+                       0,
+                       {},
+                       {},
+                       {},
+                       {},
+                       profile_.incomplete(),
+                       {},
+                       {}};
+        if (!cycles_.are_estimated()) {
+            found.total = profile_.totals()[0];
+            found.total_name = profile_.events().front().name;
+            found.meaning = profile_.events().front().description;
+            return found;
+        }
+        found.total = static_cast<std::uint64_t>(std::llround(all_));
+        found.total_name = "estimated cycles";
+        found.meaning = cycles_.formula();
+        add_cycles(found);
+        return found;
+    }
+
+    // Adds the cycles by cause.
+    void add_cycles(Findings& found) const {
+        const double executing = percent(
+            cycles_.of_cause(profile_.totals(), {"executing instructions", {*event("Ir")}}), all_);
+        found.cycles.push_back({executing, "executing instructions"});
+        double rest = 100 - executing;
+        for (const Cause& cause : cycles_.causes()) {
+            const double share = percent(cycles_.of_cause(profile_.totals(), cause), all_);
+            rest -= share;
+            if (share >= 1) found.cycles.push_back({share, std::string(cause.name)});
+        }
+        // A user's machine can have events that no cause names.
+        if (rest >= 1) found.cycles.push_back({rest, "other events"});
+        if (all_ > 0 && 100 - executing < kBound)
+            found.remarks.emplace_back(
+                "The program rarely waits. Fewer instructions make it faster.");
+    }
+
+    // The main reason for the cycles of a function.
+    std::string reason(const FunctionCost& cost) const {
+        const Cause* worst = nullptr;
+        double most = 0;
+        for (const Cause& cause : cycles_.causes())
+            if (const double part = cycles_.of_cause(cost.counts, cause); part > most) {
+                worst = &cause;
+                most = part;
+            }
+        if (worst && percent(most, cost.cycles) >= kCause)
+            return fmt::format("{:.0f} % in {} ({:.0f} % of all)", percent(most, cost.cycles),
+                               worst->name,
+                               percent(most, cycles_.of_cause(profile_.totals(), *worst)));
+        if (!cycles_.are_estimated()) return "";
+        return fmt::format("{:.0f} % of all instructions", share_of(*event("Ir"), cost.counts));
+    }
+
+    double share_of(std::size_t event, Counts counts) const {
+        return percent(static_cast<double>(counts[event]),
+                       static_cast<double>(profile_.totals()[event]));
+    }
+
+    // The caller that contributes most, as ", called by find". Skips stubs of the linker, which
+    // have no names. "" without contexts.
+    std::string caller_of(const FunctionCost& cost) {
+        if (!profile_.has_contexts()) return "";
+        if (!calls_) calls_ = calls_of_functions(call_graph(profile_));
+        Strings::Id name = profile_.functions()[cost.function].name;
+        for (int steps = 0; steps < 3; ++steps) {
+            const std::optional<Strings::Id> caller = costliest_caller(name);
+            if (!caller) return "";
+            name = *caller;
+            if (const std::string_view text = text_of(profile_, name); text != kUnknownFile)
+                return ", called by " + short_name(text);
+        }
+        return "";
+    }
+
+    std::optional<Strings::Id> costliest_caller(Strings::Id callee) const {
+        std::optional<Strings::Id> best;
+        double most = 0;
+        for (const auto& [edge, calls] : *calls_) {
+            const auto& [caller, called] = edge;
+            if (called.name != callee || caller == kOutsideCaller || caller.name == callee)
+                continue;
+            if (const double part = cycles_.of_row(calls.inclusive); part > most) {
+                best = caller.name;
+                most = part;
+            }
+        }
+        return best;
+    }
+
+    Section functions() {
+        Section section{Of::kFunctions,
+                        fmt::format("Functions by {}", cycles_.are_estimated() ? "estimated cycles"
+                                                                               : cycles_.formula()),
+                        {},
+                        {}};
+        if (functions_.empty() || percent(functions_.front().cycles, all_) < kStandsOut)
+            section.remark = "No function stands out.";
+        for (const FunctionCost& cost : functions_)
+            section.rows.push_back(
+                {percent(cost.cycles, all_),
+                 short_name(profile_.text(profile_.functions()[cost.function].name)),
+                 file_of(cost.hottest.place), cost.hottest.line, reason(cost) + caller_of(cost),
+                 std::nullopt});
+        return section;
+    }
+
+    std::string source_text(std::uint32_t place, std::uint32_t line) {
+        const std::string name(profile_.text(profile_.places()[place].file));
+        if (is_unknown_file(name)) return "";
+        const SourceFinder::Source source = finder_.find(name);
+        if (source.status != SourceFinder::Status::kFound) return "";
+        try {
+            const std::string text = read_source(source.path);
+            const std::vector<std::string_view> lines = split_lines(text);
+            if (line == 0 || line > lines.size()) return "";
+            std::string_view found = lines[line - 1];
+            found.remove_prefix(std::min(found.find_first_not_of(" \t"), found.size()));
+            return std::string(found);
+        } catch (const Error&) {
+            return "";  // annotate prints the reason
+        }
+    }
+
+    Section lines(std::string title, const std::vector<LineCost>& costs, double all) {
+        Section section{Of::kLines, std::move(title), {}, {}};
+        for (const LineCost& cost : costs)
+            section.rows.push_back({percent(cost.cost, all),
+                                    {},
+                                    file_of(cost.place),
+                                    cost.line,
+                                    source_text(cost.place, cost.line),
+                                    std::nullopt});
+        return section;
+    }
+
+    // Finds the data that miss the caches, if the run had --objects or --types.
+    Section data(std::string_view kind) const {
+        Section section{Of::kData, fmt::format("Data cache misses by {}", kind), {}, {}};
+        if (cycles_.causes().empty()) return section;
+        const Cause& misses = cycles_.causes().front();
+        const double all = cycles_.of_cause(profile_.totals(), misses);
+        if (misses.name != "data cache misses" || percent(all, all_) < kBound) return section;
+        const std::vector<Groups::Group>& groups = profile_.groups().groups();
+        for (std::uint32_t i = 0; i < groups.size(); ++i) {
+            if (groups[i].kind != kind) continue;
+            const double share = percent(cycles_.of_cause(groups[i].counts, misses), all);
+            if (share >= kShownData)
+                section.rows.push_back({share, name_of(groups[i]), {}, 0, {}, i});
+        }
+        std::stable_sort(section.rows.begin(), section.rows.end(),
+                         [](const Finding& a, const Finding& b) { return a.share > b.share; });
+        if (section.rows.size() > kMostData) section.rows.resize(kMostData);
+        return section;
+    }
+
+    std::string name_of(const Groups::Group& group) const {
+        std::string name = group.name;
+        if (group.kind == "member" && group.parent != Groups::kNone)
+            name.insert(0, profile_.groups().groups()[group.parent].name + ".");
+        if (const std::string_view type = group.attribute("class"); !type.empty())
+            name = fmt::format("{} {}", type, name);
+        return name;
+    }
+
+    std::optional<std::size_t> event(std::string_view name) const {
+        for (std::size_t i = 0; i < profile_.events().size(); ++i)
+            if (profile_.events()[i].name == name) return i;
+        return std::nullopt;
+    }
+
+    // True if cores often take lines from each other needlessly. Few machines count it.
+    bool shares_falsely() const { return sharing_ && share_of_misses() >= kShownData; }
+    double share_of_misses() const {
+        const auto reads = event("D1mr"), writes = event("D1mw");
+        const Counts totals = profile_.totals();
+        return !reads || !writes ? 0
+                                 : percent(static_cast<double>(totals[*sharing_]),
+                                           static_cast<double>(totals[*reads] + totals[*writes]));
+    }
+
+    // The two commands that show more.
+    std::vector<Step> next() const {
+        const std::string file = join(paths_, " ");
+        const auto has_kind = [&](std::string_view kind) {
+            const std::vector<std::string>& kinds = profile_.groups().kinds();
+            return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+        };
+        const bool waits_for_data =
+            !cycles_.causes().empty() &&
+            percent(cycles_.of_cause(profile_.totals(), cycles_.causes().front()), all_) >= kBound;
+        const std::string program =
+            profile_.commands().empty() ? "PROGRAM" : command_text(profile_.commands().front());
+        std::vector<Step> steps{
+            {fmt::format("assay annotate {}", file), "the sources with their counts"}};
+        const auto add = [&](std::string command, std::string purpose) {
+            steps.push_back({std::move(command), std::move(purpose)});
+        };
+        if (shares_falsely())
+            add("assay --plugin=effective_address -- " + program, "the members that share a line");
+        else if (waits_for_data && !has_kind("object"))
+            add("assay --plugin=cache --objects --types -- " + program, "the data that miss");
+        else if (waits_for_data)
+            add("assay annotate --by=object --lines " + file, "all data");
+        else if (!profile_.has_contexts())
+            add("assay --plugin=cache --contexts -- " + program, "who calls what");
+        else
+            add("assay annotate --calls " + file, "who calls what");
+        return steps;
+    }
+
+    const Profile& profile_;
+    const Cycles cycles_;
+    const std::vector<std::string>& paths_;
+    const double all_;
+    const std::optional<std::size_t> sharing_;  // the event FalseSharing
+    SourceFinder finder_;
+    std::vector<FunctionCost> functions_;
+    std::vector<LineCost> lines_;
+    std::vector<LineCost> sharing_lines_;  // with most of the false sharing
+    std::optional<std::map<std::pair<FunctionKey, FunctionKey>, Calls>> calls_;
+};
+
+}  // namespace
+
+Findings findings(const Profile& profile, const std::vector<std::string>& paths) {
+    return Search(profile, paths).run();
+}
+
+}  // namespace assay::summary
