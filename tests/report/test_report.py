@@ -74,6 +74,15 @@ def make_series(folder: Path) -> str:
     return "series.out"
 
 
+def make_heap(folder: Path) -> str:
+    """A profile with objects, types and contexts."""
+    shutil.copy(ROOT / "examples" / "programs" / "particles.c", folder)
+    subprocess.run(["gcc", "-O1", "-g", "-fno-inline", "particles.c", "-o", "particles"], check=True, cwd=folder)
+    subprocess.run([ASSAY, "-q", "--plugin=cache", "--objects", "--types", "--contexts", "--dump-instr=yes",
+                    "--out=heap.out", "--", "./particles"], check=True, stdout=subprocess.DEVNULL, cwd=folder)
+    return "heap.out"
+
+
 def make_report(folder: Path, name: str, *words) -> str:
     result = run([ASSAY, "report", "-o", name, *words], cwd=folder)
     if result.returncode:
@@ -131,6 +140,7 @@ class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         folder = support.temporary_folder_of_class(cls)
+        cls.folder = folder
         cls.profile = make_profile(folder)
         cls.page = make_report(folder, "walk.html", cls.profile)
         all_kinds = ROOT / "tests" / "unit" / "data" / "version-1.events"
@@ -148,6 +158,7 @@ class Page(unittest.TestCase):
         cls.series = make_report(folder, "series.html", series)
         cls.series_data = json.loads(run([ASSAY, "export", "--format=json", "-o", "-", folder / series]).stdout)["series"]
         cls.series_difference = make_report(folder, "series-diff.html", "--diff", series, series)
+        cls.heap = make_report(folder, "heap.html", make_heap(folder))
         data = ROOT / "tests" / "end_to_end" / "data"
         cls.stacks = make_report(folder, "stacks.html", "--diff", data / "stacks-old.events",
                                  data / "stacks-new.events")
@@ -230,6 +241,35 @@ class Page(unittest.TestCase):
         self.assertLess(self.browser.evaluate(bottom), 844)
         self.assertIn("27.8 %", self.texts(".status")[0])
 
+    def test_summary(self):
+        """It is that of assay summary, and leads to the places."""
+        self.browser.open(self.page)
+        self.assertEqual(self.view(), "overview")
+        printed = run([ASSAY, "summary", self.profile], cwd=self.folder).stdout
+        rows = self.texts(".findings li")
+        self.assertEqual(len(rows), len(re.findall(r"^ +[\d.]+ %  ", printed, re.M)))
+        for title in self.texts(".summary h2"):
+            self.assertIn(f"\n{title}\n", printed)
+        for share in self.texts(".findings .num"):
+            self.assertRegex(printed, rf"(?m)^ +{re.escape(share)}  ")
+        for command in self.texts(".summary .next code"):
+            self.assertIn(f"  {command}    ", printed)
+        for selector in (".findings .functions .function", ".findings .lines .place"):
+            self.browser.open(self.page)
+            self.browser.evaluate(f"document.querySelector('{selector}').click()")
+            self.browser.settle()
+            self.assertEqual(self.view(), "source")
+            self.assertEqual(self.texts(".source .row.cursor .number"), ["19"])
+        self.browser.open(self.difference)
+        self.assertEqual(self.texts(".summary"), [])
+
+    def test_summary_leads_to_data(self):
+        self.browser.open(self.heap)
+        self.browser.evaluate("document.querySelector('.findings .data button').click()")
+        self.browser.settle()
+        self.assertEqual(self.view(), "groups")
+        self.assertRegex(self.texts(".columns h2")[1], r"^main \(particles\.c:\d+\)$")
+
     def test_sources_that_are_newer(self):
         self.browser.open(self.page + "#source")
         self.assertEqual(self.texts("main .warning"), [])
@@ -268,7 +308,7 @@ class Page(unittest.TestCase):
     def test_events(self):
         self.browser.open(self.page + "#overview/Ir")
         self.browser.press("]")
-        self.assertEqual(self.texts("h2")[0], "Where it goes: I1mr")
+        self.assertIn("Where it goes: I1mr", self.texts("h2"))
         self.browser.press("[")
         self.browser.press("3")
         self.assertEqual(self.view(), "source")

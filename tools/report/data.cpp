@@ -49,7 +49,10 @@ class DataDocument {
         else
             write_calls(profile_, kLeastCalls, json_);
         json_.key("groups");
-        write_groups(groups_, profile_.totals(), functions_, json_);
+        const std::vector<std::uint32_t> shown =
+            write_groups(groups_, profile_.totals(), functions_, json_);
+        json_.key("summary");
+        write_summary(content_, options_, shown, json_);
         write_values(profile_, json_);
         write_phases();
         write_series(profile_, old_, json_);

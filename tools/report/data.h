@@ -9,9 +9,11 @@
 #include "tools/report/functions.h"
 #include "tools/report/report.h"
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace assay::report {
 
@@ -25,9 +27,15 @@ struct Content {
 void write_data(const Content& content, const Options& options, Sink& sink);
 
 // Writes the groups with the largest shares of any event, with their source lines. Threads and
-// processes also get their functions. Writes null if `groups` is null.
-void write_groups(const Groups* groups, Counts totals, const FunctionList& functions,
-                  JsonWriter& json);
+// processes also get their functions. Writes null if `groups` is null. Returns the indices of the
+// written groups, in the order of the page.
+std::vector<std::uint32_t> write_groups(const Groups* groups, Counts totals,
+                                        const FunctionList& functions, JsonWriter& json);
+
+// Writes the summary that the page opens on. `shown` are the groups of the page. Writes null for a
+// difference.
+void write_summary(const Content& content, const Options& options,
+                   const std::vector<std::uint32_t>& shown, JsonWriter& json);
 
 // Writes the lists with the most values. Values that are addresses in a file of the profile get
 // their names.

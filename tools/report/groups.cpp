@@ -27,7 +27,7 @@ class GroupsDocument {
                    JsonWriter& json)
         : groups_(groups), totals_(totals), functions_(functions), json_(json) {}
 
-    void write() {
+    std::vector<std::uint32_t> write() {
         choose_groups();
         json_.begin_object();
         write_kinds();
@@ -35,6 +35,7 @@ class GroupsDocument {
         write_lines();
         write_functions();
         json_.end_object();
+        return std::move(shown_);
     }
 
   private:
@@ -198,10 +199,13 @@ class GroupsDocument {
 
 }  // namespace
 
-void write_groups(const Groups* groups, Counts totals, const FunctionList& functions,
-                  JsonWriter& json) {
-    if (groups == nullptr) return json.null();
-    GroupsDocument(*groups, totals, functions, json).write();
+std::vector<std::uint32_t> write_groups(const Groups* groups, Counts totals,
+                                        const FunctionList& functions, JsonWriter& json) {
+    if (groups == nullptr) {
+        json.null();
+        return {};
+    }
+    return GroupsDocument(*groups, totals, functions, json).write();
 }
 
 }  // namespace assay::report

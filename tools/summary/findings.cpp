@@ -3,7 +3,6 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 #include "tools/profile/call_graph.h"
-#include "tools/sources/source_finder.h"
 #include "tools/summary/cycles.h"
 
 #include <fmt/core.h>
@@ -70,13 +69,14 @@ std::string command_text(std::string_view command) {
 
 class Search {
   public:
-    Search(const Profile& profile, const std::vector<std::string>& paths)
+    Search(const Profile& profile, const std::vector<std::string>& paths,
+           const SourceOptions& where)
         : profile_(profile),
           cycles_(profile.header()),
           paths_(paths),
           all_(cycles_.of_row(profile.totals())),
           sharing_(event("FalseSharing")),
-          finder_({}, profile.objects()) {}
+          finder_(where, profile.objects()) {}
 
     Findings run() {
         rank();
@@ -363,8 +363,9 @@ class Search {
 
 }  // namespace
 
-Findings findings(const Profile& profile, const std::vector<std::string>& paths) {
-    return Search(profile, paths).run();
+Findings findings(const Profile& profile, const std::vector<std::string>& paths,
+                  const SourceOptions& where) {
+    return Search(profile, paths, where).run();
 }
 
 }  // namespace assay::summary

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tools/profile/profile.h"
+#include "tools/sources/source_finder.h"
 
 #include <cstdint>
 #include <optional>
@@ -54,6 +55,7 @@ struct Findings {
 };
 
 // `paths` are the files as the user named them. The profile needs lines, contexts and groups.
-Findings findings(const Profile& profile, const std::vector<std::string>& paths);
+Findings findings(const Profile& profile, const std::vector<std::string>& paths,
+                  const SourceOptions& where = {});
 
 }  // namespace assay::summary

@@ -75,7 +75,8 @@ function Totals({ data, event, go }) {
 }
 
 function Overview({ data, event, go, openFunction }) {
-  return html`<div class="columns"><div>
+  return html`${data.summary && html`<${Summary} data=${data} go=${go} />`}
+    <div class="columns"><div>
       <${Hottest} data=${data} event=${event} openFunction=${openFunction} />
       ${data.derived.length > 0 && html`<${Figures} data=${data} />`}
       <${Making} data=${data} />
