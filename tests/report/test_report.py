@@ -83,6 +83,14 @@ def make_heap(folder: Path) -> str:
     return "heap.out"
 
 
+def make_inlined(folder: Path):
+    """A profile with inlining sites only, and one with many events."""
+    subprocess.run(["gcc", "-O2", "-g", "walk.c", "-o", "inlined"], check=True, cwd=folder)
+    for out, options in (("inlined.out", ["--cache-sim=no"]), ("machine.out", ["--machine=zen4", "--branch-sim=yes"])):
+        subprocess.run([ASSAY, "-q", *options, f"--out={out}", "--", "./inlined"],
+                       check=True, stdout=subprocess.DEVNULL, cwd=folder)
+
+
 def make_report(folder: Path, name: str, *words) -> str:
     result = run([ASSAY, "report", "-o", name, *words], cwd=folder)
     if result.returncode:
@@ -158,7 +166,12 @@ class Page(unittest.TestCase):
         cls.series = make_report(folder, "series.html", series)
         cls.series_data = json.loads(run([ASSAY, "export", "--format=json", "-o", "-", folder / series]).stdout)["series"]
         cls.series_difference = make_report(folder, "series-diff.html", "--diff", series, series)
-        cls.heap = make_report(folder, "heap.html", make_heap(folder))
+        heap = make_heap(folder)
+        cls.heap = make_report(folder, "heap.html", heap)
+        cls.heap_difference = make_report(folder, "heap-diff.html", "--diff", heap, heap)
+        make_inlined(folder)
+        cls.inlined = make_report(folder, "inlined.html", "inlined.out")
+        cls.machine = make_report(folder, "machine.html", "machine.out")
         data = ROOT / "tests" / "end_to_end" / "data"
         cls.stacks = make_report(folder, "stacks.html", "--diff", data / "stacks-old.events",
                                  data / "stacks-new.events")
@@ -269,6 +282,73 @@ class Page(unittest.TestCase):
         self.browser.settle()
         self.assertEqual(self.view(), "groups")
         self.assertRegex(self.texts(".columns h2")[1], r"^main \(particles\.c:\d+\)$")
+
+    def test_inclusive_counts(self):
+        """Of calls, and of code that was inlined."""
+        self.browser.open(self.heap + "#functions/Ir")
+        self.assertEqual(self.texts(".head [role=columnheader]")[1:3], ["Ir incl.", "▼\u00a0Ir"])
+        self.browser.press("/")
+        self.browser.type("main particles.c")
+        main = self.texts(".functions .row:first-child .cell")
+        counted = json.loads(run([ASSAY, "annotate", "--json", "--calls", "heap.out"], cwd=self.folder).stdout)
+        function = next(each for each in counted["calls"] if each["function"] == "main")
+        title = "document.querySelector('.functions .cell').title"
+        self.assertEqual(self.browser.evaluate(title), f"Ir: {function['inclusive'][0]:,}")
+        self.assertNotEqual(main[0], main[1])
+        self.browser.open(self.heap_difference + "#functions/Ir")
+        self.assertEqual(self.texts(".head [role=columnheader]")[1], "Ir incl.")
+        self.browser.open(self.inlined + "#functions/Ir")
+        self.browser.press("/")
+        self.browser.type("main walk.c")
+        main = self.texts(".functions .row:first-child .cell")
+        self.assertEqual(self.texts(".head [role=columnheader]")[1], "Ir incl.")
+        self.assertNotEqual(main[0], main[1])
+
+    def test_all_columns_can_be_seen(self):
+        for page in (self.heap, self.heap_difference, self.machine, self.page):
+            self.browser.open(page + "#functions", 1400)
+            self.assertEqual(self.browser.evaluate(HIDDEN_COLUMNS), [], page)
+
+    def test_quick_keys(self):
+        """Four keys before anything is drawn."""
+        self.browser.open(self.page + "#functions/Ir")
+        events = self.texts(".top option")
+        for key, index in (("]", 4), ("[", 2)):
+            self.browser.evaluate(f"for (let i = 0; i < {4 if key == ']' else 2}; ++i) "
+                                  f"document.body.dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}', bubbles: true }}))")
+            self.browser.settle()
+            self.assertEqual(self.browser.evaluate("document.querySelector('.top select').value"), str(index))
+            self.assertIn(f"/{events[index].split(':')[0]}", self.browser.evaluate("location.hash"))
+
+    def test_going_back_keeps_the_search(self):
+        self.browser.open(self.page + "#functions/D1mr")
+        self.browser.press("/")
+        self.browser.type("by_ walk.c")
+        self.browser.evaluate("document.querySelectorAll('.functions .row')[1].click()")
+        self.browser.settle()
+        self.assertEqual(self.view(), "source")
+        self.browser.evaluate("history.back()")
+        self.browser.wait("document.querySelector('.functions')")
+        self.browser.settle()
+        self.assertEqual(self.texts(".functions .name b"), ["by_columns", "by_rows"])
+        self.assertEqual(self.texts(".functions .row.cursor .name b"), ["by_rows"])
+
+    def test_bars_line_up(self):
+        for page in (self.page + "#overview", self.threads + "#values", self.index + "#threads"):
+            self.browser.open(page)
+            sides = self.browser.evaluate(
+                "[...document.querySelectorAll('.values .bars, .panel > .bars, .threads table')].map(list => new Set([...list.querySelectorAll("
+                "'.track')].map(each => [each.getBoundingClientRect().left, each.getBoundingClientRect().width].join())).size)")
+            self.assertLessEqual(max(sides, default=1), 1, page)
+
+    def test_colours_of_changes(self):
+        """A decrease is never shown in the colour of heat."""
+        self.browser.open(self.versions + "#overview")
+        colours = self.browser.evaluate("[...document.querySelectorAll('.bars li')].map(each => "
+                                        "[each.querySelector('.num').textContent[0], each.querySelector('.track').className])")
+        self.assertIn(["-", "track shrunk"], colours)
+        for sign, name in colours:
+            self.assertEqual(name, "track shrunk" if sign == "-" else "track grown")
 
     def test_sources_that_are_newer(self):
         self.browser.open(self.page + "#source")
@@ -692,6 +772,15 @@ class Page(unittest.TestCase):
         self.browser.press("End")
         self.assertEqual(self.texts(".functions .row.cursor .name b"), ["function40001"])
 
+
+# Heads of columns that are not in view.
+HIDDEN_COLUMNS = """(() => {
+  const list = document.querySelector('.functions').getBoundingClientRect();
+  return [...document.querySelectorAll('.head [role=columnheader]')].filter(each => {
+    const box = each.getBoundingClientRect();
+    return box.right > list.right || box.left < list.left || box.bottom > document.querySelector('.spacer').getBoundingClientRect().top + 1;
+  }).map(each => each.textContent);
+})()"""
 
 # Controls that a screen reader has no name for.
 UNNAMED = """[...document.querySelectorAll('button, select, input, [role=grid], [role=tree], [role=slider]')]

@@ -326,6 +326,53 @@ CallGraph call_graph(const Profile& profile) {
     return Builder(profile).build();
 }
 
+namespace {
+
+using CountsOfAll = std::vector<std::vector<std::uint64_t>>;
+
+// Adds each line to its function and to the functions into which the line was inlined.
+CountsOfAll inclusive_by_site(const Profile& profile) {
+    std::map<FunctionKey, std::size_t> indices;
+    for (std::size_t i = 0; i < profile.functions().size(); ++i)
+        indices.emplace(FunctionKey{profile.functions()[i].file, profile.functions()[i].name}, i);
+    CountsOfAll sums(indices.size(), std::vector<std::uint64_t>(profile.events().size()));
+    std::vector<std::size_t> entered;
+    const auto enter = [&](const FunctionKey& key) {
+        if (const auto found = indices.find(key); found != indices.end())
+            entered.push_back(found->second);
+    };
+    for (const Profile::Line& line : profile.lines_by_site()) {
+        const Profile::Place& place = profile.places()[line.place];
+        entered.clear();
+        enter({place.function_file, place.function});
+        for (std::uint32_t i = line.site; i != 0; i = profile.sites()[i].parent)
+            enter({profile.sites()[i].file, profile.sites()[i].function});
+        std::sort(entered.begin(), entered.end());
+        entered.erase(std::unique(entered.begin(), entered.end()), entered.end());
+        for (const std::size_t function : entered)
+            profile.counts().add_to(sums[function], line.row);
+    }
+    return sums;
+}
+
+}  // namespace
+
+CountsOfAll inclusive_counts(const Profile& profile, const CallGraph& graph) {
+    if (graph.functions.empty())
+        return profile.has_sites() ? inclusive_by_site(profile) : CountsOfAll();
+    CountsOfAll sums;
+    for (const Profile::Function& function : profile.functions()) {
+        std::vector<std::uint64_t>& sum = sums.emplace_back(profile.events().size());
+        for (std::uint32_t place = function.first_place; place < function.end_place; ++place)
+            for (const Profile::Line& line : profile.lines(place))
+                profile.counts().add_to(sum, line.row);
+        const auto found = graph.functions.find({function.file, function.name});
+        for (std::size_t i = 0; found != graph.functions.end() && i < sum.size(); ++i)
+            sum[i] = std::max(sum[i], found->second.inclusive[i]);
+    }
+    return sums;
+}
+
 std::map<std::pair<FunctionKey, FunctionKey>, Calls> calls_of_functions(const CallGraph& graph) {
     std::map<std::pair<FunctionKey, FunctionKey>, Calls> sums;
     for (const auto& [site, calls] : graph.calls) {

@@ -80,6 +80,11 @@ struct CallGraph {
 
 CallGraph call_graph(const Profile& profile);
 
+// Counts of each of profile.functions() with the functions that it called and that were inlined
+// into it. Empty if the profile knows neither contexts nor calls nor inlining sites.
+std::vector<std::vector<std::uint64_t>> inclusive_counts(const Profile& profile,
+                                                         const CallGraph& graph);
+
 // Calls by caller and callee, added up over all call sites.
 std::map<std::pair<FunctionKey, FunctionKey>, Calls> calls_of_functions(const CallGraph& graph);
 

@@ -47,7 +47,7 @@ class DataDocument {
         if (old_)
             json_.null();  // the page shows calls of one profile only
         else
-            write_calls(profile_, kLeastCalls, json_);
+            write_calls(profile_, functions_.calls(), kLeastCalls, json_);
         json_.key("groups");
         const std::vector<std::uint32_t> shown =
             write_groups(groups_, profile_.totals(), functions_, json_);

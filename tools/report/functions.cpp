@@ -1,7 +1,5 @@
 #include "tools/report/functions.h"
 
-#include "tools/profile/call_graph.h"
-
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -32,7 +30,7 @@ std::vector<std::uint32_t> add_all(const Profile& profile, Side side, FunctionMa
 }  // namespace
 
 FunctionList::FunctionList(const Profile& profile, const Profile* old)
-    : columns_(profile.events().size()) {
+    : columns_(profile.events().size()), calls_(call_graph(profile)) {
     const std::vector<std::uint32_t> numbers = add_all(profile, Side::kNew, matching_);
     std::vector<std::uint32_t> old_numbers;
     if (old) {
@@ -41,7 +39,11 @@ FunctionList::FunctionList(const Profile& profile, const Profile* old)
         matching_.match();
     }
     add(profile, numbers, &Row::counts, row_of_);
-    if (old) add(*old, old_numbers, &Row::old, row_of_old_);
+    add_inclusive(profile, calls_, &Row::inclusive, row_of_);
+    if (old) {
+        add(*old, old_numbers, &Row::old, row_of_old_);
+        add_inclusive(*old, call_graph(*old), &Row::old_inclusive, row_of_old_);
+    }
     sort(profile.totals());
 }
 
@@ -59,6 +61,17 @@ void FunctionList::add(const Profile& profile, const std::vector<std::uint32_t>&
         Column& sum = rows_[entry->second].*counts;
         std::transform(more.begin(), more.end(), sum.begin(), sum.begin(), std::plus<>());
         row_of.push_back(entry->second);
+    }
+}
+
+void FunctionList::add_inclusive(const Profile& profile, const CallGraph& graph,
+                                 Column Row::*counts, const std::vector<std::uint32_t>& row_of) {
+    const std::vector<Column> inclusive = inclusive_counts(profile, graph);
+    has_inclusive_ &= !inclusive.empty();
+    for (std::size_t i = 0; i < inclusive.size(); ++i) {
+        Column& sum = rows_[row_of[i]].*counts;
+        sum.resize(columns_);
+        add_counts(sum, inclusive[i]);
     }
 }
 
@@ -94,7 +107,12 @@ std::optional<std::uint32_t> FunctionList::find(std::string_view file,
 void FunctionList::write(JsonWriter& json) const {
     const std::size_t shown = std::min(rows_.size(), kMostWritten);
     std::vector<std::string> files, names, former;
-    Columns counts(columns_), old(columns_);
+    Columns counts(columns_), old(columns_), callees(columns_), old_callees(columns_);
+    // Most functions have no callees, so their counts alone compress to nothing.
+    const auto less = [](Column inclusive, const Column& own) {
+        for (std::size_t i = 0; i < own.size(); ++i) inclusive[i] -= std::min(inclusive[i], own[i]);
+        return inclusive;
+    };
     for (std::size_t i = 0; i < shown; ++i) {
         const Row& row = rows_[i];
         files.emplace_back(row.file);
@@ -102,6 +120,10 @@ void FunctionList::write(JsonWriter& json) const {
         former.push_back(FunctionMatching::former_text({row.file, row.name}, row.former));
         counts.add(row.counts);
         old.add(row.old);
+        if (!has_inclusive_) continue;
+        callees.add(row.inclusive.empty() ? Column(columns_) : less(row.inclusive, row.counts));
+        old_callees.add(row.old_inclusive.empty() ? Column(columns_)
+                                                  : less(row.old_inclusive, row.old));
     }
     json.begin_object("functions");
     json.number("leftOut", rows_.size() - shown);
@@ -112,6 +134,8 @@ void FunctionList::write(JsonWriter& json) const {
         json.texts("former", former);
         old.write("old", json);
     }
+    if (has_inclusive_) callees.write("callees", json);
+    if (has_inclusive_ && has_old_) old_callees.write("oldCallees", json);
     json.end_object();
 }
 
@@ -119,14 +143,14 @@ namespace {
 
 class CallsDocument {
   public:
-    CallsDocument(const Profile& profile, double least_share, JsonWriter& json)
-        : profile_(profile), least_share_(least_share), json_(json) {}
+    CallsDocument(const Profile& profile, const CallGraph& graph, double least_share,
+                  JsonWriter& json)
+        : profile_(profile), graph_(graph), least_share_(least_share), json_(json) {}
 
     void write() {
-        const CallGraph graph = call_graph(profile_);
         json_.begin_object();
-        write_functions(graph);
-        write_edges(graph);
+        write_functions();
+        write_edges();
         json_.end_object();
     }
 
@@ -140,7 +164,7 @@ class CallsDocument {
     }
 
     // The last function is the caller outside.
-    void write_functions(const CallGraph& graph) {
+    void write_functions() {
         std::vector<std::string> files, names;
         std::vector<Counts> inclusive, exclusive;
         const std::vector<std::uint64_t> none(profile_.events().size());
@@ -151,7 +175,7 @@ class CallsDocument {
             inclusive.push_back(with_callees);
             exclusive.push_back(own);
         };
-        for (const auto& [key, counts] : graph.functions)
+        for (const auto& [key, counts] : graph_.functions)
             if (is_shown(counts.inclusive)) add(key, counts.inclusive, counts.exclusive);
         add(kOutsideCaller, none, none);
         json_.texts("file", files);
@@ -160,8 +184,8 @@ class CallsDocument {
         write_rows("exclusive", exclusive, none.size(), json_);
     }
 
-    void write_edges(const CallGraph& graph) {
-        const auto sums = calls_of_functions(graph);
+    void write_edges() {
+        const auto sums = calls_of_functions(graph_);
         std::vector<std::uint64_t> callers, callees, numbers;
         std::vector<Counts> counts;
         for (const auto& [pair, calls] : sums) {
@@ -181,6 +205,7 @@ class CallsDocument {
     }
 
     const Profile& profile_;
+    const CallGraph& graph_;
     double least_share_;
     JsonWriter& json_;
     std::map<FunctionKey, std::uint64_t> indices_;
@@ -188,9 +213,10 @@ class CallsDocument {
 
 }  // namespace
 
-void write_calls(const Profile& profile, double least_share, JsonWriter& json) {
+void write_calls(const Profile& profile, const CallGraph& graph, double least_share,
+                 JsonWriter& json) {
     if (!profile.has_contexts() && profile.calls().empty()) return json.null();
-    CallsDocument(profile, least_share, json).write();
+    CallsDocument(profile, graph, least_share, json).write();
 }
 
 }  // namespace assay::report

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tools/output/formats.h"
+#include "tools/profile/call_graph.h"
 #include "tools/profile/count_store.h"
 #include "tools/profile/function_matching.h"
 #include "tools/profile/profile.h"
@@ -70,6 +71,7 @@ class FunctionList {
         std::string_view file, name;
         FunctionMatching::Place former;  // in the old profile, if it differs
         Column counts, old;
+        Column inclusive, old_inclusive;  // with callees; empty if they are not known
     };
 
     // `old` may be null. A function of both profiles, matched as in `assay diff`, is one row. Both
@@ -81,6 +83,8 @@ class FunctionList {
     // The row of a function of a profile, by its index there.
     std::uint32_t row_of(std::uint32_t function) const { return row_of_[function]; }
     std::uint32_t row_of_old(std::uint32_t function) const { return row_of_old_[function]; }
+    // The calls of the profile.
+    const CallGraph& calls() const { return calls_; }
     std::optional<std::uint32_t> find(std::string_view file, std::string_view name) const;
     // The new name of a file of the old profile.
     std::string_view file_of_old(std::string_view name) { return matching_.file(name); }
@@ -93,11 +97,14 @@ class FunctionList {
 
     void add(const Profile& profile, const std::vector<std::uint32_t>& numbers, Column Row::*counts,
              std::vector<std::uint32_t>& row_of);
+    void add_inclusive(const Profile& profile, const CallGraph& graph, Column Row::*counts,
+                       const std::vector<std::uint32_t>& row_of);
     void sort(Counts totals);
 
     FunctionMatching matching_;
     std::size_t columns_;
-    bool has_old_ = false;
+    bool has_old_ = false, has_inclusive_ = true;
+    CallGraph calls_;
     std::vector<Row> rows_;
     std::map<Key, std::uint32_t> indices_;
     std::vector<std::uint32_t> row_of_, row_of_old_;
@@ -105,6 +112,7 @@ class FunctionList {
 
 // Writes inclusive counts, callers and callees of functions. Leaves out functions and calls below
 // `least_share` of every total. Writes null if the profile has no contexts.
-void write_calls(const Profile& profile, double least_share, JsonWriter& json);
+void write_calls(const Profile& profile, const CallGraph& graph, double least_share,
+                 JsonWriter& json);
 
 }  // namespace assay::report

@@ -29,8 +29,8 @@ function CallRows({ data, event, title, rows, none, choose }) {
 
 function Calls({ data, event, openFunctionNamed, searchRef }) {
   const { calls } = data;
-  const [query, setQuery] = useState("");
-  const [chosen, setChosen] = useState(null);
+  const [query, setQuery] = useKept("calls.query", "");
+  const [chosen, setChosen] = useKept("calls.chosen", null);
   const inclusive = calls.inclusive[event];
   const choices = useMemo(() => {
     const matches = matcher(query);

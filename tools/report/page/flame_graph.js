@@ -87,16 +87,19 @@ function FlameGraph({ data, event, openFunctionNamed, searchRef, go }) {
   const shown = flame.events[column];
   const after = flame.counts[column];
   const before = flame.old ? flame.old[column] : null;
-  const [widths, setWidths] = useState("after");
+  const [widths, setWidths] = useKept("flame.widths", "after");
   const counts = before && widths === "before" ? before : after;
   const total = counts[0];
-  const [focus, setFocus] = useState(0);
-  const [cursor, setCursor] = useState(0);
-  const [query, setQuery] = useState("");
+  const [focus, setFocus] = useKept("flame.focus", 0);
+  const [cursor, setCursor] = useKept("flame.cursor", 0);
+  const [query, setQuery] = useKept("flame.query", "");
   const area = useRef();
   const size = useSize(area);
   const children = useMemo(() => flameChildren(flame, counts), [counts]);
-  useEffect(() => { setFocus(0); setCursor(0); }, [counts]);
+  useChange(() => {
+    if (counts[focus] === 0) setFocus(0);
+    if (counts[cursor] === 0) setCursor(0);
+  }, [counts]);
   const frames = useMemo(() => flameLayout(flame, children, counts, focus, size.width - 8),
                          [children, focus, size.width]);
   const matches = useMemo(() => (query.trim() ? matcher(query) : null), [query]);

@@ -252,7 +252,7 @@ function GroupList({ data, event, kind, rows, group, choose }) {
 
 function Groups({ data, event, group, go, openFunctionNamed, searchRef }) {
   const { groups } = data;
-  const [query, setQuery] = useState("");
+  const [query, setQuery] = useKept("groups.query", "");
   const kinds = kindsOf(groups, false);
   const usual = group !== null && !isOfThreads(groups, group) ? kindOf(groups, group) : kinds[0].name;
   const [name, setName] = useState(usual);

@@ -1,15 +1,49 @@
 // What views share: keys, sizes, and lists of which only the rows in view exist.
 
+// State of a view that lasts while other views are shown, such as a search.
+const keptStates = new Map();
+function useKept(name, initial) {
+  const [value, setValue] = useState(keptStates.has(name) ? keptStates.get(name) : initial);
+  const keep = (next) => {
+    keptStates.set(name, next);
+    setValue(next);
+  };
+  return [value, keep];
+}
+
+// An effect of changes only, not of the first drawing.
+function useChange(effect, inputs) {
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (!isFirst.current) effect();
+    isFirst.current = false;
+  }, inputs);
+}
+
+// The width of the window.
+function useWidth() {
+  const [width, setWidth] = useState(innerWidth);
+  useEffect(() => {
+    const measure = () => setWidth(innerWidth);
+    addEventListener("resize", measure);
+    return () => removeEventListener("resize", measure);
+  }, []);
+  return width;
+}
+
 // Keys that work wherever the focus is, but not while something is typed.
+// `onKey` is that of the last drawing, also for keys that follow one another quickly.
 function useKeys(onKey) {
+  const latest = useRef();
+  latest.current = onKey;
   useEffect(() => {
     const listener = (e) => {
       if (!e.target.closest("input, select, textarea") && !e.ctrlKey && !e.metaKey && !e.altKey)
-        onKey(e);
+        latest.current(e);
     };
     addEventListener("keydown", listener);
     return () => removeEventListener("keydown", listener);
-  });
+  }, []);
 }
 
 function useSize(ref) {

@@ -20,7 +20,7 @@ function Hottest({ data, event, openFunction }) {
           onClick=${() => openFunction(i)}>${data.functions.name[i]}</button>
         <span class=${"num " + (old ? worseOrBetter(counts[i] - before[i]) : "")}>${old
           ? signed(counts[i] - before[i]) : percent(counts[i], total)}</span></div>
-      <div class="track"><i style=${{ width: (weight(i) / largest) * 100 + "%" }}></i></div>
+      <div class=${"track " + (!old ? "" : counts[i] > before[i] ? "grown" : "shrunk")}><i style=${{ width: (weight(i) / largest) * 100 + "%" }}></i></div>
     </li>`)}</ol>
     ${hottest.length === 0 && html`<p class="soft">Nothing${old ? " has changed" : ""}.</p>`}
   </section>`;

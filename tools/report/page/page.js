@@ -134,6 +134,9 @@ function App({ data }) {
   const { tab, event, place, group, part, assembly } = state;
   const searchRef = useRef();
   const go = (change) => setState((before) => ({ ...before, ...change }));
+  // Reads the event that a key before has chosen, though the page may not show it yet.
+  const step = (by) => setState((before) => ({ ...before,
+    event: (before.event + by + data.events.length) % data.events.length }));
   useHistory(data, tabs, state, setState);
   useEffect(() => {
     document.getElementById("tab-" + tab).scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -152,8 +155,8 @@ function App({ data }) {
     if (number >= 1 && number <= tabs.length) go({ tab: tabs[number - 1].id });
     else if (e.key === "0" && tabs.length > 9) go({ tab: tabs[9].id });
     else if (e.key === "/" && searchRef.current) searchRef.current.focus();
-    else if (e.key === "]") go({ event: (event + 1) % data.events.length });
-    else if (e.key === "[") go({ event: (event + data.events.length - 1) % data.events.length });
+    else if (e.key === "]") step(1);
+    else if (e.key === "[") step(-1);
     else return;
     e.preventDefault();
   });

@@ -65,7 +65,7 @@ function Threads({ data, event, group, go, openFunction, searchRef }) {
   const kinds = kindsOf(groups, true);
   const usual = group !== null && isOfThreads(groups, group) ? kindOf(groups, group) : kinds[0].name;
   const [name, setName] = useState(usual);
-  const [query, setQuery] = useState("");
+  const [query, setQuery] = useKept("threads.query", "");
   useEffect(() => setName(usual), [group]);
   const inner = useMemo(() => innerGroups(groups), []);
   const tree = useMemo(() => threadTree(groups, inner, name, event), [name, event]);
@@ -96,7 +96,7 @@ function Threads({ data, event, group, go, openFunction, searchRef }) {
           return html`<tr class=${row.group === chosen ? "chosen" : ""}>
             <td class="num">${whole(itself)}</td><td class="num soft">${percent(itself, total)}</td>
             ${isTree && html`<td class="num soft">${whole(groups.counts[event][row.group])}</td>`}
-            <td class="wide" style=${{ paddingLeft: (query ? 0 : row.depth) * 1.2 + 0.5 + "rem" }}><button class="linkish"
+            <td class="wide"><button class="linkish" style=${{ marginLeft: (query ? 0 : row.depth) * 1.2 + "rem" }}
               aria-pressed=${row.group === chosen} onClick=${() => go({ group: row.group })}>${groups.name[row.group]}</button>
               ${groups.attributes[row.group].number && html`<span class="soft"> number ${groups.attributes[row.group].number}</span>`}
               ${hasInner && !isTree && inner[row.group].length > 0 && html`<div class="soft">${whole(groups.counts[event][row.group])} with those it started</div>`}

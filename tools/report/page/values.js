@@ -10,7 +10,7 @@ function valueText(value, name) {
 }
 
 function Values({ data, searchRef, go }) {
-  const [query, setQuery] = useState("");
+  const [query, setQuery] = useKept("values.query", "");
   const [most, setMost] = useState(40);
   const lists = useMemo(() => {
     const matches = matcher(query);
