@@ -3,6 +3,7 @@
 
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -349,6 +350,21 @@ class Page(unittest.TestCase):
         self.assertIn(["-", "track shrunk"], colours)
         for sign, name in colours:
             self.assertEqual(name, "track shrunk" if sign == "-" else "track grown")
+
+    def test_page_is_not_too_large(self):
+        """Names that cannot be compressed, so that not all fit, and a file that is left out."""
+        numbers = random.Random(1)
+        path = self.folder / "names"
+        path.write_text("desc: a\ncmd: names\nevents: Ir\nfl=/etc/passwd\n" + "".join(
+            f"fn={numbers.getrandbits(2400):x}\n1 {i}\n" for i in range(1, 12001)) +
+            f"summary: {12000 * 12001 // 2}\n")
+        made = run([ASSAY, "report", "-o", "names.html", path], cwd=self.folder)
+        self.assertEqual(made.returncode, 0)
+        self.assertEqual(made.stderr.count("left out"), 1, made.stderr)
+        size = (self.folder / "names.html").stat().st_size
+        self.assertIn(size, range(4_000_000, 5_000_001))
+        self.browser.open((self.folder / "names.html").as_uri() + "#functions")
+        self.assertRegex(self.texts("[role=status]")[0], r"functions; [\d,]+ with the lowest counts are left out")
 
     def test_sources_that_are_newer(self):
         self.browser.open(self.page + "#source")

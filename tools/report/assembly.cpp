@@ -8,22 +8,15 @@
 
 namespace assay::report {
 
-namespace {
-
-// For Python with two modules, these cover 98 % of the executed instructions and take 0.8 MB of a
-// page.
-constexpr std::size_t kMostInstructions = 60'000;
-
-}  // namespace
-
-Assembly::Assembly(const Profile& profile, const Profile* old, const FunctionList& functions)
+Assembly::Assembly(const Profile& profile, const Profile* old, const FunctionList& functions,
+                   std::size_t most)
     : profile_(profile), old_(old) {
-    choose(functions);
+    choose(functions, most);
     disassemble();
     read_old();
 }
 
-void Assembly::choose(const FunctionList& functions) {
+void Assembly::choose(const FunctionList& functions, std::size_t most) {
     std::vector<std::uint32_t> order(profile_.functions().size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -35,7 +28,7 @@ void Assembly::choose(const FunctionList& functions) {
         std::size_t more = 0;
         for (std::uint32_t place = function.first_place; place < function.end_place; ++place)
             more += profile_.instructions(place).size();
-        if (count + more > kMostInstructions) {
+        if (count + more > most) {
             left_out_ += more;
             continue;
         }

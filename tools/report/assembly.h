@@ -17,9 +17,10 @@ namespace assay::report {
 
 class Assembly {
   public:
-    // Takes the functions with the highest shares, until the page is full. `old` may be null. All
-    // arguments must outlive this object.
-    Assembly(const Profile& profile, const Profile* old, const FunctionList& functions);
+    // Takes the functions with the highest shares, up to `most` instructions. `old` may be null.
+    // All arguments must outlive this object.
+    Assembly(const Profile& profile, const Profile* old, const FunctionList& functions,
+             std::size_t most);
 
     // Writes the instructions of a source file by address, or null.
     void write(Strings::Id file, JsonWriter& json);
@@ -35,7 +36,7 @@ class Assembly {
     };
     using Address = std::pair<std::uint32_t, std::uint64_t>;  // object and address in it
 
-    void choose(const FunctionList& functions);
+    void choose(const FunctionList& functions, std::size_t most);
     void disassemble();
     void read_old();
     std::uint64_t number_of_site(std::uint32_t site);

@@ -9,16 +9,19 @@
 #include "tools/report/sources.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace assay::report {
 
 namespace {
 
-// Limits of a page. Smaller parts are added up, or left out with a note. Frames with a smaller
-// share of every event are not drawn: they are narrower than a hundredth of a pixel.
+// Frames with a smaller share of every event are not drawn: they are narrower than a hundredth of a
+// pixel.
 constexpr double kLeastFrame = 1e-5;
-constexpr double kLeastCalls = 1e-4;  // smallest share of functions and calls in the view of calls
 constexpr std::size_t kMostStackDepth = 256;
 
 class DataDocument {
@@ -37,8 +40,8 @@ class DataDocument {
     void write() {
         json_.begin_object();
         write_header();
-        functions_.write(json_);
-        Assembly assembly(profile_, old_, functions_);
+        functions_.write(content_.limits.functions, json_);
+        Assembly assembly(profile_, old_, functions_, content_.limits.instructions);
         Sources(content_, options_, functions_, assembly, json_).write();
         json_.key("assembly");
         assembly.write_summary(json_);
@@ -47,13 +50,13 @@ class DataDocument {
         if (old_)
             json_.null();  // the page shows calls of one profile only
         else
-            write_calls(profile_, functions_.calls(), kLeastCalls, json_);
+            write_calls(profile_, functions_.calls(), content_.limits.calls, json_);
         json_.key("groups");
         const std::vector<std::uint32_t> shown =
-            write_groups(groups_, profile_.totals(), functions_, json_);
+            write_groups(groups_, profile_.totals(), functions_, content_.limits, json_);
         json_.key("summary");
         write_summary(content_, options_, shown, json_);
-        write_values(profile_, json_);
+        write_values(profile_, content_.limits.value_lists, json_);
         write_phases();
         write_series(profile_, old_, json_);
         json_.end_object();
@@ -63,6 +66,7 @@ class DataDocument {
     void write_header();
     void write_events();
     void write_derived();
+    std::vector<std::uint32_t> largest_frames(const StackTree& tree) const;
     void write_flame_graph();
     void write_phases();
     double share(Counts counts) const { return largest_share(counts, profile_.totals()); }
@@ -124,7 +128,26 @@ void DataDocument::write_derived() {
 
 // --- Flame graph
 
-// Writes names and inclusive counts of frames, and their old counts in a difference.
+// Returns the frames with the largest shares, in their order. An inner frame is never larger than
+// its outer frame, so this leaves out whole subtrees.
+std::vector<std::uint32_t> DataDocument::largest_frames(const StackTree& tree) const {
+    std::vector<std::pair<double, std::uint32_t>> shares;
+    for (std::uint32_t i = 1; i < tree.frames().size(); ++i) {
+        const Counts counts = tree.frames()[i].counts;
+        const double largest =
+            std::max(share(counts.first(columns_)), share(counts.last(columns_)));
+        if (largest >= kLeastFrame) shares.emplace_back(-largest, i);
+    }
+    std::sort(shares.begin(), shares.end());
+    shares.resize(std::min(shares.size(), content_.limits.frames));
+    std::vector<std::uint32_t> chosen{0};
+    for (const auto& [share, frame] : shares) chosen.push_back(frame);
+    std::sort(chosen.begin(), chosen.end());
+    return chosen;
+}
+
+// Writes names of frames, and their counts without those of the inner frames on the page, because
+// most of these are 0. The page adds up the rest.
 void DataDocument::write_flame_graph() {
     const std::vector<bool> by_context = counted_by_context(profile_, old_);
     const bool has_sites = profile_.has_sites() || (old_ && old_->has_sites());
@@ -140,23 +163,28 @@ void DataDocument::write_flame_graph() {
     if (old_) tree.add(*old_, columns_, by_context);
     tree.make_inclusive();
     std::vector<std::uint32_t> numbers(tree.frames().size());
-    std::vector<std::uint64_t> parents, handlers, inlined;
-    std::vector<std::string> names;
+    std::vector<std::uint64_t> parents, handlers, inlined, names;
+    std::vector<std::string> texts;
+    std::map<Strings::Id, std::uint64_t> text_numbers;
     std::vector<Column> columns(events.size()), old(events.size());
-    for (std::uint32_t i = 0; i < numbers.size(); ++i) {
+    for (const std::uint32_t i : largest_frames(tree)) {
         const StackTree::Frame& frame = tree.frames()[i];
-        const Counts counts = Counts(frame.counts).first(columns_),
-                     old_counts = Counts(frame.counts).last(columns_);
-        // An inner frame is never larger than its outer frame, so this leaves out whole subtrees.
-        if (i != 0 && std::max(share(counts), share(old_counts)) < kLeastFrame) continue;
         numbers[i] = static_cast<std::uint32_t>(names.size());
-        parents.push_back(numbers[frame.parent]);
+        const std::uint32_t parent = numbers[frame.parent];
+        parents.push_back(parent);
         handlers.push_back(frame.handler);
         inlined.push_back(frame.inlined);
-        names.emplace_back(tree.name(frame));
+        const auto [text, is_new] = text_numbers.try_emplace(frame.name, texts.size());
+        if (is_new) texts.emplace_back(tree.name(frame));
+        names.push_back(text->second);
         for (std::size_t event = 0; event < events.size(); ++event) {
-            columns[event].push_back(counts[events[event]]);
-            old[event].push_back(old_counts[events[event]]);
+            const std::uint64_t now = frame.counts[events[event]],
+                                before = frame.counts[columns_ + events[event]];
+            columns[event].push_back(now);
+            old[event].push_back(before);
+            if (i == 0) continue;
+            columns[event][parent] -= now;
+            old[event][parent] -= before;
         }
     }
     json_.begin_object("flame");
@@ -165,7 +193,8 @@ void DataDocument::write_flame_graph() {
     json_.numbers("parent", parents);
     json_.numbers("handler", handlers);
     json_.numbers("inlined", inlined);
-    json_.texts("name", names);
+    json_.texts("texts", texts);
+    json_.numbers("name", names);
     write_columns("counts", columns, json_);
     if (old_) write_columns("old", old, json_);
     json_.end_object();
@@ -199,8 +228,6 @@ void write_data(const Content& content, const Options& options, Sink& sink) {
 
 namespace {
 
-constexpr std::size_t kMostLists = 2'000;
-
 void write_list(const Profile& profile, const Profile::Values& values, const ValueSymbols& symbols,
                 JsonWriter& json) {
     const Profile::Place& place = profile.places()[values.place];
@@ -227,12 +254,12 @@ void write_list(const Profile& profile, const Profile::Values& values, const Val
 
 }  // namespace
 
-void write_values(const Profile& profile, JsonWriter& json) {
+void write_values(const Profile& profile, std::size_t most, JsonWriter& json) {
     std::vector<const Profile::Values*> lists;
     for (const Profile::Values& values : profile.values()) lists.push_back(&values);
     std::stable_sort(lists.begin(), lists.end(),
                      [](const auto* a, const auto* b) { return a->list.total > b->list.total; });
-    const std::size_t shown = std::min(lists.size(), kMostLists);
+    const std::size_t shown = std::min(lists.size(), most);
     json.number("valuesLeftOut", lists.size() - shown);
     lists.resize(shown);
     std::vector<std::uint64_t> values;

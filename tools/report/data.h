@@ -7,8 +7,10 @@
 #include "tools/profile/profile.h"
 #include "tools/report/block_vectors.h"
 #include "tools/report/functions.h"
+#include "tools/report/limits.h"
 #include "tools/report/report.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -22,6 +24,7 @@ struct Content {
     const Profile* old;    // null without a difference
     const Groups* groups;  // null without groups
     std::optional<Phases> phases;
+    Limits limits = {};
 };
 
 void write_data(const Content& content, const Options& options, Sink& sink);
@@ -30,7 +33,8 @@ void write_data(const Content& content, const Options& options, Sink& sink);
 // processes also get their functions. Writes null if `groups` is null. Returns the indices of the
 // written groups, in the order of the page.
 std::vector<std::uint32_t> write_groups(const Groups* groups, Counts totals,
-                                        const FunctionList& functions, JsonWriter& json);
+                                        const FunctionList& functions, const Limits& limits,
+                                        JsonWriter& json);
 
 // Writes the summary that the page opens on. `shown` are the groups of the page. Writes null for a
 // difference.
@@ -39,7 +43,7 @@ void write_summary(const Content& content, const Options& options,
 
 // Writes the lists with the most values. Values that are addresses in a file of the profile get
 // their names.
-void write_values(const Profile& profile, JsonWriter& json);
+void write_values(const Profile& profile, std::size_t most, JsonWriter& json);
 
 // Writes the series that the page plots. `old` is the old profile of a difference, or null.
 void write_series(const Profile& profile, const Profile* old, JsonWriter& json);

@@ -104,8 +104,8 @@ std::optional<std::uint32_t> FunctionList::find(std::string_view file,
     return found == indices_.end() ? std::nullopt : std::optional(found->second);
 }
 
-void FunctionList::write(JsonWriter& json) const {
-    const std::size_t shown = std::min(rows_.size(), kMostWritten);
+void FunctionList::write(std::size_t most, JsonWriter& json) const {
+    const std::size_t shown = std::min(rows_.size(), most);
     std::vector<std::string> files, names, former;
     Columns counts(columns_), old(columns_), callees(columns_), old_callees(columns_);
     // Most functions have no callees, so their counts alone compress to nothing.

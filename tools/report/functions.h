@@ -65,8 +65,6 @@ class Columns {
 
 class FunctionList {
   public:
-    static constexpr std::size_t kMostWritten = 20'000;  // limit of a page
-
     struct Row {
         std::string_view file, name;
         FunctionMatching::Place former;  // in the old profile, if it differs
@@ -89,8 +87,8 @@ class FunctionList {
     // The new name of a file of the old profile.
     std::string_view file_of_old(std::string_view name) { return matching_.file(name); }
 
-    // Writes the first kMostWritten rows.
-    void write(JsonWriter& json) const;
+    // Writes the first `most` rows.
+    void write(std::size_t most, JsonWriter& json) const;
 
   private:
     using Key = std::pair<std::string_view, std::string_view>;

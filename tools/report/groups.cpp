@@ -17,15 +17,11 @@ namespace assay::report {
 
 namespace {
 
-// Limits of a page. More groups and lines are left out with a note.
-constexpr std::size_t kMostGroups = 10'000;
-constexpr std::size_t kMostLines = 100'000;
-
 class GroupsDocument {
   public:
     GroupsDocument(const Groups& groups, Counts totals, const FunctionList& functions,
-                   JsonWriter& json)
-        : groups_(groups), totals_(totals), functions_(functions), json_(json) {}
+                   const Limits& limits, JsonWriter& json)
+        : groups_(groups), totals_(totals), functions_(functions), limits_(limits), json_(json) {}
 
     std::vector<std::uint32_t> write() {
         choose_groups();
@@ -57,7 +53,7 @@ class GroupsDocument {
         std::iota(shown_.begin(), shown_.end(), 0);
         std::stable_sort(shown_.begin(), shown_.end(),
                          [&](std::uint32_t a, std::uint32_t b) { return shares[a] > shares[b]; });
-        shown_.resize(std::min(shown_.size(), kMostGroups));
+        shown_.resize(std::min(shown_.size(), limits_.groups));
     }
 
     // Writes the kinds with the sum of all their groups, including those left out.
@@ -130,7 +126,7 @@ class GroupsDocument {
             }
         std::stable_sort(lines.begin(), lines.end(),
                          [](const Line& a, const Line& b) { return a.share > b.share; });
-        const std::size_t left_out = lines.size() - std::min(lines.size(), kMostLines);
+        const std::size_t left_out = lines.size() - std::min(lines.size(), limits_.group_lines);
         lines.resize(lines.size() - left_out);
         std::vector<std::string> texts;
         std::map<Strings::Id, std::uint64_t> indices;
@@ -162,17 +158,16 @@ class GroupsDocument {
     // Writes the functions that a thread or a process executes. The lines above may be incomplete,
     // so they cannot give these counts.
     void write_functions() {
-        constexpr std::size_t kMostRows = 200'000;
         std::vector<std::uint64_t> groups, functions;
         Columns counts(totals_.size());
-        for (std::size_t i = 0; i < shown_.size() && groups.size() < kMostRows; ++i) {
+        for (std::size_t i = 0; i < shown_.size() && groups.size() < limits_.group_functions; ++i) {
             const std::string& kind = groups_.groups()[shown_[i]].kind;
             if (kind != "thread" && !FileGroups::is_kind(kind)) continue;
             std::map<std::uint32_t, Column> sums;
             for (const Groups::Line& line : groups_.lines(shown_[i])) {
                 const auto row =
                     functions_.find(groups_.text(line.file), groups_.text(line.function));
-                if (!row || *row >= FunctionList::kMostWritten) continue;
+                if (!row || *row >= limits_.functions) continue;
                 Column& sum = sums.try_emplace(*row, totals_.size()).first->second;
                 std::transform(sum.begin(), sum.end(), line.counts.begin(), sum.begin(),
                                std::plus<>());
@@ -193,6 +188,7 @@ class GroupsDocument {
     const Groups& groups_;
     const Counts totals_;
     const FunctionList& functions_;
+    const Limits& limits_;
     JsonWriter& json_;
     std::vector<std::uint32_t> shown_;  // by descending share
 };
@@ -200,12 +196,13 @@ class GroupsDocument {
 }  // namespace
 
 std::vector<std::uint32_t> write_groups(const Groups* groups, Counts totals,
-                                        const FunctionList& functions, JsonWriter& json) {
+                                        const FunctionList& functions, const Limits& limits,
+                                        JsonWriter& json) {
     if (groups == nullptr) {
         json.null();
         return {};
     }
-    return GroupsDocument(*groups, totals, functions, json).write();
+    return GroupsDocument(*groups, totals, functions, limits, json).write();
 }
 
 }  // namespace assay::report

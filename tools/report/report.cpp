@@ -149,6 +149,28 @@ class Base64 {
     unsigned bits_ = 0, count_ = 0;
 };
 
+std::string compressed_data(const Content& content, const Options& options) {
+    std::string bytes;
+    Sink sink([&](std::string_view more) { bytes += more; }, Compress::kGzip);
+    write_data(content, options, sink);
+    sink.finish();
+    return bytes;
+}
+
+// Lowers the limits of a page that is too large.
+std::string data_that_fit(Content content, const Options& options) {
+    constexpr int kMostTries = 8;
+    constexpr std::size_t kRoom = (Limits::kMostPageBytes - 150'000) / 4 * 3;  // less scripts
+    log::say_once_among_processes();  // each try has the same messages
+    std::string data = compressed_data(content, options);
+    for (int i = 1; i < kMostTries && data.size() > kRoom; ++i) {
+        const double part = static_cast<double>(kRoom) / static_cast<double>(data.size());
+        content.limits = content.limits.scaled(std::min(0.6, 0.9 * part));
+        data = compressed_data(content, options);
+    }
+    return data;
+}
+
 // Data of a profile cannot inject HTML into the page: the title is escaped, and the data are
 // compressed and in base 64.
 void write_page(const Content& content, const Options& options, Sink& sink) {
@@ -159,9 +181,7 @@ void write_page(const Content& content, const Options& options, Sink& sink) {
         "<noscript>This page shows its profile by JavaScript.</noscript>\n"
         "<script type=\"application/octet-stream\" id=\"data\">");
     Base64 encoder(sink);
-    Sink data([&](std::string_view bytes) { encoder.write(bytes); }, Compress::kGzip);
-    write_data(content, options, data);
-    data.finish();
+    encoder.write(data_that_fit(content, options));
     encoder.finish();
     sink.write("</script>\n<script>\n");
     for (const std::string_view piece : kScript) sink.write(piece);
@@ -202,9 +222,11 @@ int report_main(int argc, char** argv) {
         profile.check_same_events(old);
     }
     const Groups& groups = profile.groups();
-    Content content{profile, difference ? &old : nullptr,
+    Content content{profile,
+                    difference ? &old : nullptr,
                     has_groups && (files.has_index || !groups.groups().empty()) ? &groups : nullptr,
-                    std::nullopt};
+                    std::nullopt,
+                    {}};
     if (!options->block_vectors.empty())
         content.phases = read_phases(options->block_vectors, options->simulation_points,
                                      options->weights, options->labels);

@@ -13,8 +13,6 @@ namespace assay::report {
 
 namespace {
 
-constexpr std::size_t kMostSourceLines = 200'000;
-constexpr std::size_t kMostSourceBytes = std::size_t{16} << 20;
 constexpr std::size_t kContextLines = 6;  // lines of source shown around lines with counts
 
 // Marks a line and the lines around it.
@@ -50,7 +48,7 @@ void Sources::write() {
     std::size_t lines = 0;
     for (const auto& [share, file] : order) {
         lines += file->now.rows.size() + file->old.rows.size();
-        if (lines > kMostSourceLines) break;
+        if (lines > content_.limits.source_lines) break;
         write_file(*file);
     }
     json_.end_array();
@@ -117,7 +115,7 @@ void Sources::read(Version& version, SourceFinder& finder,
     if (source.status == Status::kLeftOut &&
         std::find(left_out_.begin(), left_out_.end(), name) == left_out_.end())
         left_out_.push_back(name);
-    if (source.status != Status::kFound || source_bytes_ >= kMostSourceBytes) return;
+    if (source.status != Status::kFound || source_bytes_ >= content_.limits.source_bytes) return;
     text.content = read_source_or_warn(source.path);
     if (!text.content) return;
     text.lines = split_lines(*text.content);

@@ -181,6 +181,13 @@ function App({ data }) {
     <main id="view" role="tabpanel" aria-labelledby=${"tab-" + tab} class=${fixed ? "fixed" : ""}>${hasData ? views[tab]() : html`<${Missing} data=${data} tab=${tab} title=${title} />`}</main>`;
 }
 
+// Adds to each frame of the flame graph the counts of the frames in it, which follow it.
+function unpackFlame(flame) {
+  flame.name = flame.name.map((i) => flame.texts[i]);
+  for (const counts of [...flame.counts, ...(flame.old || [])])
+    for (let i = counts.length - 1; i > 0; --i) counts[flame.parent[i]] += counts[i];
+}
+
 async function start() {
   const root = document.getElementById("app");
   try {
@@ -188,6 +195,7 @@ async function start() {
     const bytes = Uint8Array.from(text, (c) => c.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     const data = await new Response(stream).json();
+    unpackFlame(data.flame);
     root.textContent = "";
     render(html`<${App} data=${data} />`, root);
     document.body.dataset.ready = "yes";
