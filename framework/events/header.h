@@ -31,6 +31,9 @@ struct Event {
 // whole numbers.
 inline constexpr std::string_view kCycles = "Cy";
 
+// Descriptions of counts that are estimates.
+inline constexpr std::string_view kSampled = "Sampled", kSamplingError = "Error, 95 % confidence";
+
 // A figure over event totals, such as {"D1 miss rate", "(D1mr + D1mw) / (Dr + Dw)", "%"}. See
 // formula.h.
 struct Derived {

@@ -146,6 +146,22 @@ class EventsFile:
         return [sum(column) for column in zip(*self.functions.values())]
 
 
+def with_cycles(file: EventsFile) -> EventsFile:
+    """The file as tools read it: with the event Cy first if it says how to calculate it."""
+    formula = next((line.split(" = ")[1] for line in file.remarks
+                    if line.startswith('#! derived "Cy"')), None)
+    if formula is None:
+        return file
+
+    def row(counts):
+        names = dict(zip(file.events, counts))
+        return [eval(formula, {"__builtins__": {}}, names), *counts]  # Ir + 10 * (I1mr + D1mr)
+
+    functions = {name: row(counts) for name, counts in file.functions.items()}
+    return EventsFile(file.descriptions, file.command, ["Cy", *file.events], functions,
+                      file.remarks, row(file.summary))
+
+
 def read_events(path) -> EventsFile:
     found = EventsFile()
     function = None

@@ -205,7 +205,7 @@ class Inclusive(unittest.TestCase):
 
 class Shown(unittest.TestCase):
     def shown(self, *options, path=HAND_MADE) -> str:
-        result = run([ASSAY, "annotate", *options, path])
+        result = run([ASSAY, "annotate", "--full", *options, path])
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout
 
@@ -278,10 +278,10 @@ class Shown(unittest.TestCase):
 
     def test_standard_input(self):
         for view in ("--calls", "--tree"):
-            result = run([ASSAY, "annotate", view, "-"], input=HAND_MADE.read_text())
+            result = run([ASSAY, "annotate", "--full", view, "-"], input=HAND_MADE.read_text())
             self.assertEqual((result.returncode, result.stderr), (0, ""))
             self.assertEqual(result.stdout.split("Totals")[1],
-                             run([ASSAY, "annotate", view, HAND_MADE]).stdout.split("Totals")[1])
+                             run([ASSAY, "annotate", "--full", view, HAND_MADE]).stdout.split("Totals")[1])
 
     def test_what_cannot_be_shown(self):
         without = ROOT / "tests" / "unit" / "data" / "cachegrind.out"

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import support
 from support import (ASSAY, GEOMETRY, PLUGINS, PROGRAMS, ROOT, installed, needs, profile,
-                     read_events, run)
+                     read_events, run, with_cycles)
 
 try:
     import jsonschema
@@ -76,7 +76,7 @@ class Profile(unittest.TestCase):
                          "--references=yes", plugin=f"cache,{PLUGINS / 'contexts.so'}",
                          out=cls.path, env={**os.environ, "LD_BIND_NOW": "1"})
         assert result.returncode == 0, result.stderr
-        cls.events = read_events(cls.path)
+        cls.events = with_cycles(read_events(cls.path))
 
     def column(self, event):
         return self.events.events.index(event)
@@ -89,11 +89,12 @@ class Profile(unittest.TestCase):
     def by_context(self, event) -> Counter:
         """Counts by innermost function, as the stack lines have them."""
         index, found = self.column(event), Counter()
+        column = index - (self.events.events[0] == "Cy")  # in the file
         for remark in self.events.remarks:
             stack = re.match(r'#! stack \d+ in=\d+ \S+ ("(?:[^"\\]|\\.)*"|\S+)(.*)$', remark)
             counts = stack[2].split() if stack else []
-            if index < len(counts) and int(counts[index]):
-                found[stack[1].strip('"')] += int(counts[index])
+            if column < len(counts) and int(counts[column]):
+                found[stack[1].strip('"')] += int(counts[column])
         found["[outside of known calls]"] = self.events.summary[index] - sum(found.values())
         return +found
 
@@ -129,7 +130,7 @@ class Exports(Profile):
                 self.assertEqual([sum(column) for column in
                                   zip(*(at["counts"] for at in line["instructions"]))],
                                  line["counts"])
-        self.assertEqual(+found, self.by_function("Ir"))
+        self.assertEqual(+found, self.by_function("Cy"))
         refs = self.column("Refs")
         in_contexts = Counter()
         for context in document["contexts"]:
@@ -150,7 +151,7 @@ class Exports(Profile):
 
     def test_folded_by_line(self):
         found = Counter()
-        for line in self.exported("folded").splitlines():  # of Ir, which has no contexts
+        for line in self.exported("folded", "--event=Ir").splitlines():  # of Ir, which has no contexts
             stack, _, count = line.rpartition(" ")
             frames = stack.split(";")
             found[frames[-2 if re.search(r":[0-9?]+$", frames[-1]) else -1]] += int(count)
@@ -453,7 +454,7 @@ class Inputs(unittest.TestCase):
             self.check_traces(path, r" sum_cells \(inline\)\n +sum_all \(inline\)\n +work\n",
                               "--event=Ir")
         difference = Counter()
-        for line in export("folded", "--diff", path, merged).stdout.splitlines():
+        for line in export("folded", "--event=Ir", "--diff", path, merged).stdout.splitlines():
             stack, old, new = line.rsplit(" ", 2)
             self.assertEqual(2 * int(old), int(new))
             if stack.startswith("work"):

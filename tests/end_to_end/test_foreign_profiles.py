@@ -47,7 +47,7 @@ class Sources(unittest.TestCase):
         names = ["/etc/shadow", "../../../../../../../etc/shadow", secret, "../secret", "evil.c",
                  self.work / "evil.c"]
         profile = self.profile(self.folder / "a.c", *names, "fifo.c")
-        text = self.shown("annotate", profile)
+        text = self.shown("annotate", "--full", profile)
         self.assertIn("an ordinary source;", text)
         left_out = text.split("Left out: nothing says that these are sources")[1].split("---")[0]
         self.assertIn("--include=DIR", left_out)
@@ -90,7 +90,7 @@ class Sources(unittest.TestCase):
         memory, pair = "/proc/self/mem", self.profile("/proc/self/mem", self.folder / "a.c")
         warning = r"\Aassay: cannot read source file /proc/self/mem: Input/output error\n\Z"
         for words in (["--include=/proc", pair], [pair, memory]):
-            text = self.shown("annotate", *words, stderr=warning)
+            text = self.shown("annotate", "--full", *words, stderr=warning)
             self.assertIn("Warning: the file cannot be read.", text)
             self.assertIn("an ordinary source;", text)
             self.assertIn("5 (50.0%)  not annotated: source cannot be read\n", text)

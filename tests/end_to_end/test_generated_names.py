@@ -43,7 +43,7 @@ class GeneratedNames(unittest.TestCase):
         self.assertIn(f"{self.map}: line 2 is not a start, a size and a name", said)
         self.assertTrue(any(str(self.map) in line for line in self.objects()), self.objects())
         self.assertTrue(any("[anonymous]" in line for line in self.objects()), self.objects())
-        shown = run([ASSAY, "annotate", "--threshold=0", self.out])
+        shown = run([ASSAY, "annotate", "--full", "--threshold=0", self.out])
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertTrue("js:~second a.js:1:2" in shown.stdout)
 

@@ -347,7 +347,7 @@ class Machines(unittest.TestCase):
     def test_figures(self):
         events = self.events([PROGRAMS / "matrix"], self.machine(
             PLAIN.format(cores="threads", i1="", d1="", ll=", latency: 20") + "memory: 100\n"))
-        self.assertIn('#! derived "estimated cycles" = Ir + I1mr * 20 + (D1mr + D1mw) * 20 + '
+        self.assertIn('#! derived "Cy" cycles = Ir + I1mr * 20 + (D1mr + D1mw) * 20 + '
                       '(ILmr + DLmr + DLmw) * 100', "\n".join(events.remarks).replace(" unit=", " "))
 
     def own(self, replacement="fifo", prefetch=""):

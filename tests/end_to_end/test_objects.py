@@ -89,7 +89,8 @@ class Objects(unittest.TestCase):
         for column, name in enumerate(names):
             total = document["totals"][column]
             told = sum(group["counts"][column] for group in document["groups"])
-            self.assertEqual(told, total if name[0] == "D" else 0, name)
+            if name != "Cy":  # also of instructions, which no object executes
+                self.assertEqual(told, total if name[0] == "D" else 0, name)
 
     def test_merged_profiles(self):
         """Twice the same profile has twice the counts, of the same objects."""

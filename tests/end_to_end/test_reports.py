@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import support
-from support import ASSAY, GEOMETRY, PLUGINS, PROGRAMS, ROOT, profile, read_events, run
+from support import ASSAY, GEOMETRY, PLUGINS, PROGRAMS, ROOT, profile, read_events, run, with_cycles
 
 ALL_KINDS = ROOT / "tests" / "unit" / "data" / "version-1.events"
 
@@ -51,7 +51,7 @@ class Reports(unittest.TestCase):
                          plugin=f"cache,{PLUGINS / 'contexts.so'}",
                          env={**os.environ, "LD_BIND_NOW": "1"})
         self.assertEqual(result.returncode, 0, result.stderr)
-        data, events = self.report(out), read_events(out)
+        data, events = self.report(out), with_cycles(read_events(out))
         self.assertEqual([event["name"] for event in data["events"]], events.events)
         self.assertEqual([event["total"] for event in data["events"]], events.summary)
         for index in range(len(events.events)):

@@ -64,8 +64,9 @@ void write_header(const Options& options, const Profile& profile,
     };
 
     Facts facts;
-    if (options.full)
-        for (const auto& [name, text] : profile.heads().descriptions()) facts.add(name, text);
+    for (const auto& [name, text] : profile.heads().descriptions())
+        if (options.full || name == events::kSampled || name == events::kSamplingError)
+            facts.add(name, text);
     add_list(facts, "Command", profile.commands());
     if (options.difference) {
         facts.add("Old", options.profiles[0]);
@@ -141,9 +142,11 @@ void write_brief_totals(const Columns& columns, Output& output) {
         widest = std::max(widest, row[0].size());
         longest = std::max(longest, row[1].size());
     }
-    for (const std::vector<std::string>& row : rows)
-        output.write(
-            fmt::format("{:>{}}  {}  {}\n", row[0], widest, padded(row[1], longest), row[2]));
+    for (const std::vector<std::string>& row : rows) {
+        const std::size_t column = widest + longest + 4;
+        output.write(fmt::format("{:>{}}  {}  {}\n", row[0], widest, padded(row[1], longest),
+                                 wrapped(row[2], width_of_page(), column, column)));
+    }
     output.write("\n");
 }
 
@@ -170,6 +173,15 @@ Details details_of(const SourceChoice& choice, const Profile& profile, const Opt
     Details details{std::vector<bool>(profile.by_source().files().size()), options.instructions};
     for (const SourceChoice::Source& source : choice.found) details.files[source.file] = true;
     return details;
+}
+
+// Without --sort, tables begin with the event that decides their order.
+std::vector<SortEvent> sort_events(const Options& options, const events::Header& header) {
+    if (!options.sort.empty() || options.show.empty()) return options.sort;
+    std::vector<SortEvent> sort;
+    for (const std::size_t column : shown_events(options.show, header))
+        if (column < header.events.size()) sort.push_back({header.events[column].name, {}});
+    return sort;
 }
 
 // The first sort event, and those that matter: the instructions, and the events that cause at least
@@ -280,15 +292,17 @@ void annotate(const Options& options, Output& output) {
     Profile profile(parts_for(options), options.file_names, options.function_names);
     const bool brief = !options.full && !options.json;
     InlinedCalls inlined(options.file_names, options.function_names);
-    InclusiveCounts inclusive(options.sort.empty() ? "" : options.sort.front().name,
-                              options.file_names, options.function_names);
+    InclusiveCounts inclusive(
+        options.sort.empty() ? options.show : std::vector{options.sort.front().name},
+        options.file_names, options.function_names);
     if (brief)
         profile.pass_on(inclusive);
     else
         profile.pass_on(inlined);
     read(options, profile);
     const events::Header& header = profile.header();
-    std::vector<SortColumn> sort = sort_columns(options.sort, options.threshold, header);
+    std::vector<SortColumn> sort =
+        sort_columns(sort_events(options, header), options.threshold, header);
     Columns columns = {header,        profile.totals(), events_to_show(options, sort, profile),
                        options.cells, options.color,    options.width};
     std::unique_ptr<CallTable> calls;

@@ -16,9 +16,10 @@ constexpr std::size_t kMostCallsKept = kMostBytes / sizeof(std::uint64_t[4]);
 
 }  // namespace
 
-InclusiveCounts::InclusiveCounts(std::string event, std::vector<Replacement> file_names,
+InclusiveCounts::InclusiveCounts(std::vector<std::string> events,
+                                 std::vector<Replacement> file_names,
                                  std::vector<Replacement> function_names)
-    : event_(std::move(event)),
+    : events_(std::move(events)),
       file_names_(std::move(file_names)),
       function_names_(std::move(function_names)) {}
 
@@ -26,11 +27,10 @@ void InclusiveCounts::start(const events::Header& header) {
     add_contexts();
     sites_ = {{}};
     contexts_ = {{}};
-    const auto found =
-        std::find_if(header.events.begin(), header.events.end(),
-                     [&](const events::Event& event) { return event.name == event_; });
-    index_ =
-        found == header.events.end() ? 0 : static_cast<std::size_t>(found - header.events.begin());
+    index_ = 0;
+    for (auto name = events_.rbegin(); name != events_.rend(); ++name)
+        for (std::size_t i = 0; i < header.events.size(); ++i)
+            if (header.events[i].name == *name) index_ = i;
 }
 
 void InclusiveCounts::site(const events::Site& site) {

@@ -18,8 +18,8 @@ namespace assay::annotate {
 
 class InclusiveCounts final : public events::Handler {
   public:
-    // Counts this event, or the first one if it is empty.
-    InclusiveCounts(std::string event, std::vector<Replacement> file_names,
+    // Counts the first of these events that the files have, or else their first event.
+    InclusiveCounts(std::vector<std::string> events, std::vector<Replacement> file_names,
                     std::vector<Replacement> function_names);
 
     // After the last file.
@@ -60,7 +60,7 @@ class InclusiveCounts final : public events::Handler {
     // Of the files with code of the function, the one with the highest counts.
     std::unordered_map<Id, Id> files_of_functions() const;
 
-    const std::string event_;
+    const std::vector<std::string> events_;
     const std::vector<Replacement> file_names_, function_names_;
     std::size_t index_ = 0;  // of the event
     Strings names_;

@@ -76,7 +76,9 @@ void SourceWriter::write(const SourceChoice::Source& source) {
         split_lines(content ? std::string_view(*content) : "");
     const std::vector<std::size_t> shown =
         lines_to_show(lines, text.size(), inclusive_ == nullptr || source.is_named);
-    if (inclusive_ != nullptr && shown.empty()) return;
+    const Counts in_file = profile_.by_source().file_counts(source.file);
+    const bool is_missed = !content && !in_file.empty();
+    if (inclusive_ != nullptr && shown.empty() && !is_missed) return;
     if (options_.instructions) instructions_ = profile_.source_instructions(source.file);
     write_title(source);
     if (!content) {

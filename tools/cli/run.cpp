@@ -10,6 +10,7 @@
 #include "tools/block_vectors/simulation_points.h"
 #include "tools/cli/commands.h"
 #include "tools/output/output.h"
+#include "tools/summary/summary.h"
 
 #include <fmt/core.h>
 #include <unistd.h>

@@ -12,17 +12,17 @@
 namespace assay::diff {
 namespace {
 
-// Differences as two's complement, as files of differences have them.
-std::vector<std::uint64_t> differences(const Change& change) {
-    std::vector<std::uint64_t> row(change.before.size());
-    for (std::size_t i = 0; i < row.size(); ++i)
-        row[i] = static_cast<std::uint64_t>(change.difference(i));
+// Differences from event `first` on as two's complement, as files of differences have them.
+std::vector<std::uint64_t> differences(const Change& change, std::size_t first) {
+    std::vector<std::uint64_t> row;
+    for (std::size_t i = first; i < change.before.size(); ++i)
+        row.push_back(static_cast<std::uint64_t>(change.difference(i)));
     return row;
 }
 
 // Writes contexts that changed or lead to changed contexts. Calls have the address 0 of the only
 // object, because their addresses differ between the profiles.
-void write_stacks(const Breakdown& breakdown, events::Writer& writer) {
+void write_stacks(const Breakdown& breakdown, std::size_t first, events::Writer& writer) {
     if (!breakdown.has_stacks()) return;
     const StackTree& stacks = breakdown.stacks();
     const std::vector<Change> changes = breakdown.stack_changes();
@@ -39,7 +39,7 @@ void write_stacks(const Breakdown& breakdown, events::Writer& writer) {
         const StackTree::Frame& frame = stacks.frames()[i];
         writer.stack(
             {number, numbers[frame.parent], StackTree::kind(frame), 0, 0, 0, stacks.name(frame)},
-            differences(changes[i]));
+            differences(changes[i], first));
     }
 }
 
@@ -51,6 +51,13 @@ void write_events_file(const Options& options, const Comparison& comparison) {
     header.descriptions = {{"Files compared", options.old_path + "; " + options.new_path}};
     header.command = before.header().command + "; " + after.header().command;
     header.derived.clear();
+    // Readers calculate the estimate again.
+    const std::size_t first = header.events.front().formula.empty() ? 0 : 1;
+    if (first != 0) {
+        const events::Event& cycles = header.events.front();
+        header.derived = {{cycles.name, cycles.formula, cycles.unit}};
+        header.events.erase(header.events.begin());
+    }
     header.objects.clear();
     header.series.clear();
     if (comparison.breakdown().has_stacks()) header.objects = {{"[wherever it is called]", ""}};
@@ -62,9 +69,9 @@ void write_events_file(const Options& options, const Comparison& comparison) {
     events::Writer writer(options.out, header);
     for (const Change& change : comparison.functions()) {
         writer.location(change.file, change.function);
-        writer.line(0, differences(change));
+        writer.line(0, differences(change, first));
     }
-    write_stacks(comparison.breakdown(), writer);
+    write_stacks(comparison.breakdown(), first, writer);
     writer.finish();
 }
 

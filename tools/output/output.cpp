@@ -57,6 +57,24 @@ std::string padded(std::string_view text, std::size_t width) {
     return out;
 }
 
+std::string wrapped(std::string_view formula, std::size_t width, std::size_t column,
+                    std::size_t indentation) {
+    std::string text;
+    for (std::size_t begin = 0; begin < formula.size();) {
+        const std::size_t plus = formula.find(" + ", begin + 1);
+        std::string_view term = formula.substr(begin, plus - begin);
+        if (begin != 0 && column + term.size() > width) {
+            text.append("\n").append(indentation, ' ');
+            column = indentation;
+            term.remove_prefix(1);
+        }
+        text += term;
+        column += term.size();
+        begin = std::min(plus, formula.size());
+    }
+    return text;
+}
+
 std::string aligned(const std::vector<std::vector<std::string>>& rows, std::size_t left) {
     std::vector<std::size_t> widths;
     for (const std::vector<std::string>& row : rows) {

@@ -34,9 +34,9 @@ std::optional<std::size_t> index_of(const events::Header& header, std::string_vi
 
 Cycles::Cycles(const events::Header& header)
     : are_estimated_(!header.events.front().formula.empty() && index_of(header, "Ir")),
-      text_(are_estimated_ ? header.events.front().formula : header.events.front().name),
-      formula_(text_, header.events) {
+      text_(are_estimated_ ? header.events.front().formula : header.events.front().name) {
     if (!are_estimated_) return;
+    formula_.emplace(text_, header.events);
     for (const NamedCause& named : named_causes()) {
         Cause cause{named.name, {}};
         for (const std::string_view event : named.events)
@@ -48,7 +48,7 @@ Cycles::Cycles(const events::Header& header)
 double Cycles::of_cause(Counts counts, const Cause& cause) const {
     std::vector<std::uint64_t> only(counts.size());
     for (const std::size_t event : cause.events) only[event] = counts[event];
-    return formula_.value(only).value_or(0);
+    return formula_ ? formula_->value(only).value_or(0) : 0;
 }
 
 }  // namespace assay::summary

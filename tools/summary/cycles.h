@@ -6,6 +6,7 @@
 #include "framework/events/header.h"
 #include "tools/profile/count_store.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,7 +35,7 @@ class Cycles {
   private:
     bool are_estimated_;
     std::string text_;
-    events::Formula formula_;
+    std::optional<events::Formula> formula_;  // if cycles are estimated
     std::vector<Cause> causes_;
 };
 

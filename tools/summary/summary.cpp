@@ -23,24 +23,6 @@ std::string ended(std::string row) {
     return row + "\n";
 }
 
-// Breaks a formula before a + into lines of at most 96 characters.
-std::string wrapped(std::string_view formula, std::size_t column) {
-    constexpr std::size_t kWidth = 96;
-    std::string text;
-    for (std::size_t begin = 0; begin < formula.size();) {
-        const std::size_t plus = formula.find(" + ", begin + 1);
-        const std::string_view term = formula.substr(begin, plus - begin);
-        if (column + term.size() > kWidth) {
-            text += "\n   ";
-            column = 3;
-        }
-        text += term;
-        column += term.size();
-        begin = std::min(plus, formula.size());
-    }
-    return text;
-}
-
 std::string place_text(const Finding& finding) {
     const std::string file = finding.file.substr(finding.file.rfind('/') + 1);
     return finding.line == 0 || file.empty() ? file : fmt::format("{}:{}", file, finding.line);
@@ -50,17 +32,19 @@ std::string cell(std::string_view text, std::size_t width) {
     return padded(shortened(printable(text), width), width);
 }
 
-void write_head(const Findings& found, Output& output) {
+void write_head(const Findings& found, std::size_t width, Output& output) {
     const std::size_t others = found.commands.size() - 1;
     if (!found.commands.empty())
-        output.write(shortened(printable(found.commands.front()), 100) +
+        output.write(shortened(printable(found.commands.front()), width - 20) +
                      (others == 0 ? "\n"
                                   : fmt::format(" and {} other command{}\n", others,
                                                 others == 1 ? "" : "s")));
     const std::string number = with_thousands(found.total);
     if (found.are_cycles_estimated) {
-        output.write(fmt::format("{} estimated cycles = {}\n", number,
-                                 wrapped(found.meaning, number.size() + 20)));
+        output.write(
+            number + " " +
+            wrapped("estimated cycles = " + printable(found.meaning), width, number.size() + 1, 4) +
+            "\n");
         std::vector<std::string> parts;
         for (const CycleShare& part : found.cycles)
             parts.push_back(fmt::format("{:.0f} % {}", part.share, part.name));
@@ -76,30 +60,35 @@ void write_head(const Findings& found, Output& output) {
     output.write("\n");
 }
 
-std::string row_text(Of of, const Finding& row) {
+std::string row_text(Of of, const Finding& row, std::size_t width) {
+    const std::size_t place = std::min(width / 5, std::size_t{20});
     switch (of) {
         case Of::kFunctions:
-            return cell(row.name, 34) + "  " + cell(place_text(row), 20) + "  " +
-                   printable(row.text);
+            return cell(row.name, std::min(width / 3, std::size_t{34})) + "  " +
+                   cell(place_text(row), place) + "  " + printable(row.text);
         case Of::kLines:
-            return cell(place_text(row), 24) + "  " + shortened(printable(row.text), 60);
+            return cell(place_text(row), place) + "  " + printable(row.text);
         case Of::kData:
             break;
     }
-    return shortened(printable(row.name), 80);
+    return shortened(printable(row.name), width);
 }
 
-void write_section(const Section& section, Output& output) {
+void write_section(const Section& section, std::size_t width, Output& output) {
+    constexpr std::size_t kShare = 10;  // characters before the text
     output.write(section.title + "\n");
     if (!section.remark.empty()) output.write("  " + section.remark + "\n");
     for (const Finding& row : section.rows)
-        output.write(ended(fmt::format("  {:4.1f} %  {}", row.share, row_text(section.of, row))));
+        output.write(ended(fmt::format(
+            "  {:4.1f} %  {}", row.share,
+            first_characters(row_text(section.of, row, width - kShare), width - kShare))));
     output.write("\n");
 }
 
 void write_findings(const Findings& found, Output& output) {
-    write_head(found, output);
-    for (const Section& section : found.sections) write_section(section, output);
+    const std::size_t width = std::max(width_of_page(), std::size_t{40});
+    write_head(found, width, output);
+    for (const Section& section : found.sections) write_section(section, width, output);
     output.write("Next\n");
     for (const Step& step : found.next)
         output.write(fmt::format("  {}    {}\n", step.command, step.purpose));
@@ -129,6 +118,14 @@ std::vector<Option> options() {
     return options_of(add_options);
 }
 
+void write(const std::vector<std::string>& names, Output& output) {
+    const ProfileFiles files = profile_files(names);
+    Profile profile(parts::kLines | parts::kContexts | parts::kGroups);
+    for (const std::string& path : files.paths) profile.add_file(path);
+    profile.finish();
+    write_findings(findings(profile, names), output);
+}
+
 }  // namespace assay::summary
 
 namespace assay {
@@ -138,12 +135,8 @@ int summary_main(int argc, char** argv) {
     if (!arguments) return 0;
     std::vector<std::string> names = arguments->files;
     if (names.empty()) names.push_back(newest_profile());
-    const ProfileFiles files = profile_files(names);
-    Profile profile(parts::kLines | parts::kContexts | parts::kGroups);
-    for (const std::string& path : files.paths) profile.add_file(path);
-    profile.finish();
     Output output(stdout);
-    summary::write_findings(summary::findings(profile, names), output);
+    summary::write(names, output);
     output.finish();
     return 0;
 }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "tools/command_line/command_line.h"
+#include "tools/output/output.h"
 
+#include <string>
 #include <vector>
 
 namespace assay {
@@ -12,6 +14,8 @@ int summary_main(int argc, char** argv);
 
 namespace summary {
 std::vector<Option> options();
-}
+// Writes the summary of these events files or indices. Throws Error.
+void write(const std::vector<std::string>& names, Output& output);
+}  // namespace summary
 
 }  // namespace assay

@@ -33,8 +33,8 @@ struct SortColumn {
     std::optional<double> percent;
 };
 
-// The events to sort by; all events of the header if `events` is empty. At least one has a
-// percentage: without any, the first gets `threshold`. Throws Error.
+// The events to sort by; without any, those of the header. At least one has a percentage: without
+// any, the first gets `threshold`. Throws Error.
 std::vector<SortColumn> sort_columns(const std::vector<SortEvent>& events, double threshold,
                                      const events::Header& header);
 

@@ -16,7 +16,7 @@ namespace assay::collector {
 
 struct Ending {
     int exit_status = 0;
-    int signal = 0;  // 0 if it exited
+    int signal = 0;            // 0 if it exited
     std::string profile = {};  // of a run: the events file or the index of several; may be empty
 };
 

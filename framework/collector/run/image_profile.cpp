@@ -243,9 +243,9 @@ Profile ImageProfile::profile_of(const Counts& counts, Feed& feed,
     if (!schedule.empty()) profile.header.descriptions.emplace_back("Schedule", schedule);
     const Sampling& sampling = feed.sampling();
     if (sampling.wanted()) {
-        profile.header.descriptions.emplace_back("Sampled", sampling.description());
+        profile.header.descriptions.emplace_back(events::kSampled, sampling.description());
         if (!has_points())
-            profile.header.descriptions.emplace_back("Error, 95 % confidence", errors(sampling));
+            profile.header.descriptions.emplace_back(events::kSamplingError, errors(sampling));
     }
     return profile;
 }
