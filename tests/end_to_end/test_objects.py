@@ -128,10 +128,33 @@ class Objects(unittest.TestCase):
                 self.assertIn(left["lifetimes"] - turns, range(between))
         shown = run([ASSAY, "annotate", "--by=object", "--lines", "--threshold=0", self.out]).stdout
         for line in (r"from instruction [0-9,]+ to [0-9,]+, a block lives 2,0[0-9,]+, "
-                     r"in use for (9\d|100) % of that\n",
+                     r"in use for (9\d|100) % of that(; [0-9,]+ bytes when the heap was largest)?\n",
                      r"from instruction [0-9,]+, lives 2,0[0-9,]+, in use for \d+ % of that; "
-                     r"8,000 bytes left\n"):
+                     r"([0-9,]+ bytes when the heap was largest; )?8,000 bytes left\n"):
             self.assertTrue(re.search(line, shown), line)
+
+    def test_heap_over_time(self):
+        """The curve has the exact peak, with the bytes of each site at that time."""
+        for options in ([], ["--contexts"]):
+            with self.subTest(options=options):
+                self.profile(PROGRAMS / "heap", options=options)
+                exported = run([ASSAY, "export", "--format=json", "-o", "-", self.out])
+                curve, = (each for each in json.loads(exported.stdout)["series"] if each["name"] == "heap")
+                names = [axis["name"].split(" (")[0] for axis in curve["columns"]]
+                self.assertEqual(names[:3], ["all", "spike", "grow"])
+                points = [dict(zip(names, point[1:], strict=True)) for point in curve["points"]]
+                self.assertEqual([point[0] for point in curve["points"]],
+                                 sorted({point[0] for point in curve["points"]}))
+                peak = max(points, key=lambda point: point["all"])
+                wanted = {"all": 920_000, "grow": 320_000, "spike": 400_000, "lose": 200_000, "forget": 0}
+                self.assertEqual({name: peak[name] for name in wanted}, wanted)
+                wanted = {"grow": 0, "spike": 0, "lose": 200_000, "forget": 50_000}
+                self.assertEqual({name: points[-1][name] for name in wanted}, wanted)
+                text = self.out.read_text()
+                for name, attributes in (("grow", "peak=320000 at-peak=320000"), ("spike", "peak=400000 at-peak=400000"),
+                                         ("lose", "peak=200000 left=200000 at-peak=200000"),
+                                         ("forget", "bytes=50000 peak=50000 left=50000 first=")):
+                    self.assertRegex(text, rf'group \d+ object in=0 "{name} .*{attributes}')
 
     def test_branches_are_of_no_object(self):
         self.profile(PROGRAMS / "objects", "blocks", plugin="branch,effective_address")

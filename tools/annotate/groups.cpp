@@ -51,6 +51,8 @@ std::string life_text(const Groups::Group& group) {
     if (*lifetimes != 0)
         text += fmt::format(", in use for {:.0f} % of that",
                             100 * static_cast<double>(*touched) / static_cast<double>(*lifetimes));
+    if (const auto at_peak = group.number("at-peak"))
+        text += fmt::format("; {} when the heap was largest", bytes_text(*at_peak));
     if (left) text += fmt::format("; {} left", bytes_text(*left));
     return text;
 }

@@ -167,17 +167,19 @@ void Groups::add_attributes(Group& to, const events::Group& from) {
             if (name == key) return &value;
         return nullptr;
     };
+    // Files name these only if they are not 0.
+    const std::initializer_list<std::string_view> missing_is_zero{"left", "at-peak"};
     const auto is_one_of = [](std::string_view key, std::initializer_list<std::string_view> keys) {
         return std::find(keys.begin(), keys.end(), key) != keys.end();
     };
     std::erase_if(to.attributes, [&](std::pair<std::string, std::string>& attribute) {
         auto& [key, value] = attribute;
         const std::string* const other = value_in(key);
-        if (other == nullptr) return true;
+        if (other == nullptr) return !is_one_of(key, missing_is_zero);
         const std::uint64_t own = parse(value).value_or(0), added = parse(*other).value_or(0);
         if (is_one_of(key, {"blocks", "bytes", "left", "lifetimes", "touched"}))
             value = std::to_string(sum(own, added));
-        else if (is_one_of(key, {"peak", "last"}))
+        else if (is_one_of(key, {"peak", "at-peak", "last"}))
             value = std::to_string(std::max(own, added));
         else if (key == "first")
             value = std::to_string(std::min(own, added));
@@ -185,6 +187,9 @@ void Groups::add_attributes(Group& to, const events::Group& from) {
             return value != *other;
         return false;
     });
+    for (const auto& attribute : from.attributes)
+        if (is_one_of(attribute.first, missing_is_zero) && to.attribute(attribute.first).empty())
+            to.attributes.push_back(attribute);
 }
 
 // Goes backwards, because inner groups follow their outer groups.

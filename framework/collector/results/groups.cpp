@@ -113,7 +113,8 @@ bool was_allocated(const DataObject& object) {
 
 }  // namespace
 
-// Variables of a frame lie on a stack, and the stack has a group that contains them.
+// Variables of a frame lie on a stack, and the stack has a group that contains them. Blocks that
+// nobody referred to are shown if they were in use when the heap was largest, or were never freed.
 GroupLines object_lines(const Profile& profile) {
     GroupLines lines(profile, profile.counts->objects.counts,
                      [&](std::uint32_t object) { return profile.objects->final_number(object); });
@@ -123,6 +124,14 @@ GroupLines object_lines(const Profile& profile) {
         if (object.kind == DataObject::Kind::kFrameVariable) stacks.push_back(object.stack);
     }
     lines.add(stacks);
+    std::vector<std::uint32_t> held;
+    const std::vector<DataObject>& all =
+        profile.objects ? profile.objects->objects() : std::vector<DataObject>();
+    for (std::uint32_t i = 0; i < all.size(); ++i)
+        if (all[i].kind == DataObject::Kind::kHeap &&
+            (all[i].live != 0 || profile.objects->heap().at_peak(i) != 0))
+            held.push_back(i);
+    lines.add(held);
     return lines;
 }
 
@@ -177,6 +186,8 @@ events::Group object_group(const Profile& profile, const GroupLines& objects, st
             add_number("bytes", object.bytes);
             add_number("peak", object.peak);
             add_number("left", object.live);
+            if (object.kind == Kind::kHeap)
+                add_number("at-peak", profile.objects->heap().at_peak(number));
             if (object.blocks != 0) add("first", object.first);
             add_number("last", object.last);
             if (object.kind == Kind::kHeap && object.blocks != 0) {
@@ -210,6 +221,78 @@ events::Group object_group(const Profile& profile, const GroupLines& objects, st
             break;
     }
     return group;
+}
+
+namespace {
+
+// The functions that led to an allocation, the innermost first.
+std::vector<std::string_view> allocating_functions(const Profile& profile, std::uint32_t context,
+                                                   CountedCode& code) {
+    constexpr std::size_t kMost = 8;
+    std::vector<std::string_view> functions;
+    for (; context != 0 && functions.size() < kMost; context = profile.contexts[context].parent)
+        for (const symbols::Frame& frame :
+             code.frames_of(code.place_of(profile.contexts[context].call)))
+            functions.emplace_back(frame.function);
+    return functions;
+}
+
+// Adds callers to equal names, until they differ.
+void tell_apart(std::vector<std::string>& names,
+                const std::vector<std::vector<std::string_view>>& functions) {
+    const auto is_twice = [&](std::size_t i) {
+        return std::count(names.begin(), names.end(), names[i]) > 1;
+    };
+    for (std::size_t depth = 1; depth < 8; ++depth) {
+        std::vector<std::size_t> alike;
+        for (std::size_t i = 0; i < names.size(); ++i)
+            if (is_twice(i) && depth < functions[i].size()) alike.push_back(i);
+        for (const std::size_t i : alike) names[i] += fmt::format(" < {}", functions[i][depth]);
+    }
+}
+
+}  // namespace
+
+std::optional<events::Series> heap_series(const Profile& profile, const GroupLines& objects,
+                                          std::span<const events::Group> groups,
+                                          CountedCode& code) {
+    constexpr std::size_t kMostName = 400;
+    const HeapCurve& heap = profile.objects->heap();
+    const std::vector<HeapCurve::Point> points = heap.points();
+    if (points.empty()) return std::nullopt;
+    std::vector<std::size_t> sites;
+    const auto object_of = [&](std::size_t site) -> const DataObject& {
+        return profile.objects->objects()[objects.groups()[site]];
+    };
+    for (std::size_t i = 0; i < groups.size(); ++i)
+        if (object_of(i).kind == DataObject::Kind::kHeap) sites.push_back(i);
+    std::stable_sort(sites.begin(), sites.end(), [&](std::size_t a, std::size_t b) {
+        return object_of(a).peak > object_of(b).peak;
+    });
+    sites.resize(std::min(sites.size(), events::kMostSeriesColumns - 1));
+    std::vector<std::string> names;
+    std::vector<std::vector<std::string_view>> functions;
+    for (const std::size_t site : sites) {
+        names.push_back(groups[site].name);
+        functions.push_back(allocating_functions(profile, object_of(site).context, code));
+    }
+    tell_apart(names, functions);
+    events::Series series{.name = "heap",
+                          .description = "bytes of blocks of the heap in use, by allocation site",
+                          .x = {"time", "instructions"},
+                          .columns = {{"all", "bytes"}},
+                          .numbers = {}};
+    std::vector<std::vector<std::uint64_t>> columns;
+    for (std::size_t i = 0; i < sites.size(); ++i) {
+        series.columns.push_back({names[i].substr(0, kMostName), "bytes"});
+        columns.push_back(heap.of_site(objects.groups()[sites[i]], points));
+    }
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        series.numbers.insert(series.numbers.end(), {points[i].time, points[i].bytes});
+        for (const std::vector<std::uint64_t>& column : columns)
+            series.numbers.push_back(column[i]);
+    }
+    return series;
 }
 
 events::Group thread_group(const Profile& profile, const GroupLines& threads,

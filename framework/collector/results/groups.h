@@ -7,12 +7,14 @@
 #include "framework/collector/results/stack_lines.h"
 #include "framework/data_references/member_references.h"
 #include "framework/data_references/type_tree.h"
+#include "framework/events/series.h"
 #include "framework/events/writer.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -65,6 +67,11 @@ std::vector<std::uint32_t> allocation_contexts(const Profile& profile, const Gro
 // `code` must know the sources of these contexts, and `stacks` their lines.
 events::Group object_group(const Profile& profile, const GroupLines& objects, std::uint32_t number,
                            CountedCode& code, StackLines& stacks);
+
+// The bytes of the heap in use over time: in all, and of the sites that had the most at a time. The
+// groups are those of `objects`, in the same order. Empty without an allocation.
+std::optional<events::Series> heap_series(const Profile& profile, const GroupLines& objects,
+                                          std::span<const events::Group> groups, CountedCode& code);
 
 events::Group thread_group(const Profile& profile, const GroupLines& threads, std::uint32_t thread);
 

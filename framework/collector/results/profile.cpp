@@ -59,10 +59,20 @@ class ProfileWriter::File {
         const std::uint32_t first_type = threads_.number_from(first_thread);
         for (const std::uint32_t object : objects_.groups())
             groups_.push_back(object_group(profile_, objects_, object, code_, *stacks_));
+        if (profile_.objects) add_heap();
         for (const std::uint32_t thread : threads_.groups())
             groups_.push_back(thread_group(profile_, threads_, thread));
         if (profile_.types) find_types(first_type);
         header_.objects = code_.objects();
+    }
+
+    // Called when the groups are those of the objects. The curve comes before those of profilers,
+    // which can fill the file.
+    void add_heap() {
+        auto heap = heap_series(profile_, objects_, groups_, code_);
+        if (!heap) return;
+        header_.series.insert(header_.series.begin(), std::move(*heap));
+        header_.series.resize(std::min(header_.series.size(), events::kMostSeries));
     }
 
     void find_types(std::uint32_t first) {

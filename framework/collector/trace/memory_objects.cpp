@@ -73,6 +73,7 @@ void MemoryObjects::inherit() {
         HeapBlocks::Block& block = blocks_[number];
         block.object = objects_.of(Kind::kHeap, 0);
         objects_.add_block(block.object, block.end - block.start, entry(block.born).time);
+        heap_.allocate(block.object, block.end - block.start, entry(block.born).time);
     }
     for (auto& [start, area] : areas_)
         if (area.object == kNoObject) area.object = objects_.of(Kind::kMapping, 0);
@@ -243,6 +244,7 @@ void MemoryObjects::end_block(std::uint32_t number, std::uint64_t died) {
     DataObject& object = objects_[block.object];
     object.live -= std::min(object.live, block.end - block.start);
     object.last = std::max(object.last, entry(died).time);
+    heap_.release(block.object, block.end - block.start, entry(died).time);
     add_life(number, entry(died).time);
 }
 
@@ -262,6 +264,7 @@ void MemoryObjects::end() {
     advance(available_);
     for (const std::uint32_t block : blocks_.all())
         if (blocks_[block].object != HeapBlocks::kNone) add_life(block, times_.last());
+    heap_.finish();
 }
 
 // Called when the context is known in which the entry's memory was allocated.
@@ -272,11 +275,13 @@ void MemoryObjects::resolve(const trace::AllocationEntry& own, std::uint64_t num
         case trace::MemoryUse::kMoved: {
             const std::uint32_t object = objects_.of(Kind::kHeap, context);
             objects_.add_block(object, own.bytes, own.time);
+            heap_.allocate(object, own.bytes, own.time);
             objects_.settle(number, object);
             const std::uint32_t block = blocks_.beginning_at(own.address);
             if (block == HeapBlocks::kNone || blocks_[block].born != number) {
                 // Another thread has already given it back.
                 objects_[object].live -= own.bytes;
+                heap_.release(object, own.bytes, own.time);
                 return;
             }
             blocks_[block].object = object;

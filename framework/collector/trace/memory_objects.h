@@ -10,6 +10,7 @@
 #pragma once
 
 #include "framework/collector/trace/data_objects.h"
+#include "framework/collector/trace/heap_curve.h"
 #include "framework/collector/trace/segment.h"
 #include "framework/collector/trace/timed_blocks.h"
 #include "framework/symbols/data_symbols.h"
@@ -88,6 +89,8 @@ class MemoryObjects {
     const std::vector<DataObject>& objects() const { return objects_.all(); }
     std::uint32_t final_number(std::uint32_t object) const { return objects_.final_number(object); }
     const std::string& path(std::uint32_t file) const { return paths_[file]; }
+    // The blocks of the heap over time, by object.
+    const HeapCurve& heap() const { return heap_; }
 
   private:
     static constexpr std::uint32_t kNoObject = UINT32_MAX;
@@ -148,6 +151,7 @@ class MemoryObjects {
     Thread* last_thread_ = nullptr;  // result of the last call of thread()
     std::uint32_t last_thread_number_ = 0;
     DataObjects objects_;
+    HeapCurve heap_;
     HeapBlocks blocks_;
     RecordTimes times_;
     std::map<std::uint64_t, Area> areas_;
