@@ -20,7 +20,7 @@ from support import ASSAY, PLUGINS, ROOT, run
 PROGRAM = Path(__file__).with_name("walk.c")
 USED_BYTES = support.BUILD / "plugins" / "used_bytes" / "used_bytes.so"
 VIEWS = ["overview", "functions", "source", "flame", "lines", "values", "phases",
-         "calls", "groups", "threads", "plots"]
+         "calls", "groups", "heap", "threads", "plots"]
 
 
 def make_profile(folder: Path) -> str:
@@ -82,6 +82,15 @@ def make_heap(folder: Path) -> str:
     subprocess.run([ASSAY, "-q", "--plugin=cache", "--objects", "--types", "--contexts", "--dump-instr=yes",
                     "--out=heap.out", "--", "./particles"], check=True, stdout=subprocess.DEVNULL, cwd=folder)
     return "heap.out"
+
+
+def make_blocks(folder: Path) -> str:
+    """A heap with a known peak."""
+    shutil.copy(ROOT / "tests" / "programs" / "hosted" / "heap.c", folder)
+    subprocess.run(["gcc", "-O1", "-g", "-fno-inline", "heap.c", "-o", "heap"], check=True, cwd=folder)
+    subprocess.run([ASSAY, "-q", "--plugin=cache", "--objects", "--out=blocks.out", "--", "./heap"],
+                   check=True, stdout=subprocess.DEVNULL, cwd=folder)
+    return "blocks.out"
 
 
 def make_inlined(folder: Path):
@@ -167,6 +176,7 @@ class Page(unittest.TestCase):
         cls.series = make_report(folder, "series.html", series)
         cls.series_data = json.loads(run([ASSAY, "export", "--format=json", "-o", "-", folder / series]).stdout)["series"]
         cls.series_difference = make_report(folder, "series-diff.html", "--diff", series, series)
+        cls.blocks = make_report(folder, "blocks.html", make_blocks(folder))
         heap = make_heap(folder)
         cls.heap = make_report(folder, "heap.html", heap)
         cls.heap_difference = make_report(folder, "heap-diff.html", "--diff", heap, heap)
@@ -225,7 +235,7 @@ class Page(unittest.TestCase):
                             (self.difference, VIEWS[:5]), (self.stacks, ["flame"]),
                             (self.versions, VIEWS[:4] + [beside, "calls", "groups"]),
                             (self.threads, ["threads", "values", beside]), (self.index, ["threads"]),
-                            (self.groups, ["source", "groups", "threads"]),
+                            (self.groups, ["source", "groups", "threads"]), (self.blocks, ["heap", "groups"]),
                             (self.series, ["plots"]), (self.series_difference, ["plots"]),
                             (self.hostile, VIEWS)):
             for width, dark in ((1280, False), (390, True), *([(1400, True), (390, False)] if views == ["plots"] else [])):
@@ -284,17 +294,49 @@ class Page(unittest.TestCase):
         self.assertEqual(self.view(), "groups")
         self.assertRegex(self.texts(".columns h2")[1], r"^main \(particles\.c:\d+\)$")
 
+    def legend(self) -> dict[str, str]:
+        return {each.split(" (")[0].partition("B")[2]: each.partition("B")[0] + "B" for each in self.texts(".sites-legend li")}
+
+    def test_heap(self):
+        """The curve begins at its peak, follows the keyboard, and leads to the sites."""
+        self.browser.open(self.blocks + "#heap")
+        text = self.texts("main")[0]
+        self.assertIn("At most 898 KiB in use", text)
+        self.assertIn("248 KiB never freed", text)
+        legend = self.legend()
+        self.assertEqual((legend["spike"], legend["grow"], legend["lose"], legend["forget"]),
+                         ("391 KiB", "313 KiB", "195 KiB", "0 B"))
+        self.assertIn(", the peak", self.texts(".status")[0])
+        self.browser.evaluate("document.querySelector('.plot').focus()")
+        self.browser.press("End")
+        legend = self.legend()
+        self.assertEqual((legend["spike"], legend["grow"], legend["lose"], legend["forget"]),
+                         ("0 B", "0 B", "195 KiB", "48.8 KiB"))
+        self.assertEqual(len(self.texts(".plot .area")), len(legend))
+        self.assertRegex(self.texts(".sites tbody tr")[0], r"^spike \(heap\.c:\d+\)← main")
+        self.browser.evaluate("document.querySelectorAll('.sites th button')[2].click()")
+        self.browser.settle()
+        self.assertEqual([each.split(" ")[0] for each in self.texts(".sites tbody .wide")][:2], ["lose", "forget"])
+        self.browser.evaluate("document.querySelector('.sites tbody button').click()")
+        self.browser.settle()
+        self.assertEqual(self.view(), "groups")
+        self.assertRegex(self.texts(".columns h2")[1], r"^lose \(heap\.c:\d+\)$")
+        for key in ("Never freed", "When the heap was largest"):
+            self.assertIn(key, self.texts(".made td"))
+        self.browser.open(self.blocks + "#plots")
+        self.assertIn("not in this report", self.texts("h2")[0])
+
     def test_inclusive_counts(self):
         """Of calls, and of code that was inlined."""
-        self.browser.open(self.heap + "#functions/Ir")
-        self.assertEqual(self.texts(".head [role=columnheader]")[1:3], ["Ir incl.", "▼\u00a0Ir"])
+        self.browser.open(self.heap + "#functions/Cy")
+        self.assertEqual(self.texts(".head [role=columnheader]")[1:3], ["Cy incl.", "▼\u00a0Cy"])
         self.browser.press("/")
         self.browser.type("main particles.c")
         main = self.texts(".functions .row:first-child .cell")
         counted = json.loads(run([ASSAY, "annotate", "--json", "--calls", "heap.out"], cwd=self.folder).stdout)
         function = next(each for each in counted["calls"] if each["function"] == "main")
         title = "document.querySelector('.functions .cell').title"
-        self.assertEqual(self.browser.evaluate(title), f"Ir: {function['inclusive'][0]:,}")
+        self.assertEqual(self.browser.evaluate(title), f"Cy: {function['inclusive'][0]:,}")
         self.assertNotEqual(main[0], main[1])
         self.browser.open(self.heap_difference + "#functions/Ir")
         self.assertEqual(self.texts(".head [role=columnheader]")[1], "Ir incl.")
@@ -312,7 +354,7 @@ class Page(unittest.TestCase):
 
     def test_quick_keys(self):
         """Four keys before anything is drawn."""
-        self.browser.open(self.page + "#functions/Ir")
+        self.browser.open(self.page + "#functions")
         events = self.texts(".top option")
         for key, index in (("]", 4), ("[", 2)):
             self.browser.evaluate(f"for (let i = 0; i < {4 if key == ']' else 2}; ++i) "
@@ -656,7 +698,7 @@ class Page(unittest.TestCase):
         self.assertIn("No program is named so.", self.texts("main p"))
 
     def test_views_without_data_say_how_to_get_it(self):
-        wanted = {"flame": "--contexts", "calls": "--contexts", "groups": "--objects", "threads": "--threads",
+        wanted = {"flame": "--contexts", "calls": "--contexts", "groups": "--objects", "heap": "--objects", "threads": "--threads",
                   "lines": "--plugin=used_bytes", "values": "--plugin=classic", "phases": "assay simpoint",
                   "plots": "--plugin=reuse"}
         self.browser.open(self.lists)

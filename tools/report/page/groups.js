@@ -182,14 +182,14 @@ function Inner({ data, event, inner, group, choose }) {
 
 // What is known of it, in words.
 const ATTRIBUTES = { class: "Class", size: "Size", offset: "Offset", blocks: "Blocks",
-  bytes: "Together", peak: "At most at a time", left: "Never freed",
+  bytes: "Together", peak: "At most at a time", left: "Never freed", "at-peak": "When the heap was largest",
   first: "First allocated, in instructions", last: "Last freed, in instructions",
   lifetimes: "Lifetimes together, in instructions", touched: "From first to last reference, of those", type: "Type", kind: "Kind", bits: "Bits", file: "File",
   line: "Line", number: "Number" };
 
 function attributeText(key, text) {
   if (!/^\d+$/.test(text)) return text;
-  return ["size", "bytes", "peak", "left"].includes(key) ? bytesText(Number(text)) : whole(Number(text));
+  return ["size", "bytes", "peak", "left", "at-peak"].includes(key) ? bytesText(Number(text)) : whole(Number(text));
 }
 
 function About({ data, events, group, choose, openFunctionNamed }) {

@@ -20,6 +20,7 @@ const MISSING = {
   calls: () => ({ text: "Nothing says who calls whom. Profile with", options: "--plugin=cache --contexts" }),
   groups: () => ({ text: "Nothing says which variables, blocks of the heap, types and members the counts are of. Profile with",
                    options: "--plugin=cache --objects --types" }),
+  heap: () => ({ text: "The run did not follow the blocks of the heap. Profile with", options: "--plugin=cache --objects" }),
   threads: () => ({ text: "Nothing says which threads the counts are of. Profile with", options: "--plugin=cache --threads" }),
   lines: () => ({ text: "Nothing says how much was used of what was fetched into the cache. Profile with",
                   options: "--plugin=used_bytes" }),
@@ -32,7 +33,7 @@ const MISSING = {
 };
 
 // Views that only one profile can have.
-const OF_ONE = ["calls", "groups", "threads"];
+const OF_ONE = ["calls", "groups", "heap", "threads"];
 
 function Missing({ data, tab, title }) {
   const isDifference = data.old.length > 0 && OF_ONE.includes(tab);

@@ -13,10 +13,11 @@ function tabsOf(data) {
     ["flame", "Flame graph", data.flame.events.length > 0],
     ["calls", "Calls", data.calls !== null],
     ["groups", groupsTitle(dataKinds) || "Objects", dataKinds.length > 0],
+    ["heap", "Heap", data.old.length === 0 && heapSeries(data).length > 0],
     ["threads", groupsTitle(threadKinds) || "Threads", threadKinds.length > 0],
     ["lines", "Cache lines", fetched && data.events[index("ReadB")].total > 0],
     ["values", "Values", data.values.length > 0], ["phases", "Phases", data.phases !== null],
-    ["plots", "Plots", data.series.length > 0],
+    ["plots", "Plots", plottedSeries(data).length > 0],
   ].map(([id, title, hasData]) => ({ id, title, hasData }));
   return [...tabs.filter((tab) => tab.hasData), ...tabs.filter((tab) => !tab.hasData)];
 }
@@ -172,6 +173,7 @@ function App({ data }) {
     lines: () => html`<${CacheLines} data=${data} readEvent=${index("ReadB")} usedEvent=${index("UsedB")} openFunction=${openFunction} go=${go} />`,
     values: () => html`<${Values} data=${data} searchRef=${searchRef} go=${go} />`,
     phases: () => html`<${Phases} data=${data} />`,
+    heap: () => html`<${Heap} data=${data} go=${go} />`,
     plots: () => html`<${Plots} data=${data} />`,
   };
   const { title, hasData } = tabs.find(({ id }) => id === tab);

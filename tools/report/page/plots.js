@@ -13,9 +13,11 @@ function shortNumber(n, unit) {
 }
 
 // Numbers at round distances, 0 among them, at most about so many; the last is not below `largest`.
-function linearTicks(largest, most) {
+// Of bytes, distances are powers of 2.
+function linearTicks(largest, most, unit) {
   const rough = Math.max(1, largest / most), power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
+  const step = unit === "bytes" ? 2 ** Math.ceil(Math.log2(rough))
+    : [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
   return Array.from({ length: Math.max(1, Math.ceil(largest / step)) + 1 }, (_, i) => i * step);
 }
 
@@ -34,7 +36,7 @@ function axisOf(values, isLog, unit, room, pixels) {
   const positive = isLog ? values.filter((n) => n > 0) : values;
   const largest = positive.reduce((a, b) => Math.max(a, b), isLog ? 1 : 0);
   const least = isLog ? positive.reduce((a, b) => Math.min(a, b), largest) : 0;
-  const ticks = isLog ? logTicks(least, largest, most, unit) : linearTicks(largest, most);
+  const ticks = isLog ? logTicks(least, largest, most, unit) : linearTicks(largest, most, unit);
   const from = ticks[0], to = Math.max(largest, ticks[ticks.length - 1]);
   const place = isLog ? (n) => Math.log(Math.max(n, from) / from) / Math.log(to / from) : (n) => n / to;
   return { ticks, at: (n) => place(n) * pixels };
@@ -46,6 +48,10 @@ const seriesLabel = (series) => [
   series.phase ? `phase ${series.phase}` : "", series.from].filter(Boolean).join(", ") || "all";
 
 const axisText = ({ name, unit }) => (unit && unit !== name ? `${name} (${unit})` : name);
+
+// The curve of the heap has its own view, except in a difference.
+const plottedSeries = (data) => (data.old.length ? data.series
+  : data.series.filter((each) => !heapSeries(data).includes(each)));
 
 // Series with the same name and axes, in their order.
 function kindsOfSeries(all) {
@@ -183,7 +189,7 @@ function Plot({ kind }) {
 }
 
 function Plots({ data }) {
-  const kinds = useMemo(() => kindsOfSeries(data.series), []);
+  const kinds = useMemo(() => kindsOfSeries(plottedSeries(data)), []);
   return html`${data.seriesLeftOut > 0 && html`<p class="soft">${whole(data.seriesLeftOut)} further series are left out.</p>`}
     ${kinds.map((kind) => html`<${Plot} kind=${kind} />`)}`;
 }
