@@ -72,6 +72,14 @@ struct Stack {
     std::string_view function;
 };
 
+// Calls in one context that were recursive: the counts went on in another context.
+struct Recursion {
+    std::uint32_t context, caller;  // numbers of the contexts: where it went on, and of the call
+    std::uint32_t object;           // of the call, as in Stack
+    std::uint64_t address;
+    std::uint32_t line;
+};
+
 // An inlined call: the compiler replaced the call by the function's code.
 struct Site {
     std::uint32_t number, parent;     // numbers go up from 1; the parent's, which is lower, is the

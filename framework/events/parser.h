@@ -68,6 +68,9 @@ class Handler {
                            std::span<const std::uint64_t>) {}
     // The counts of all lines by calling context. Called after the lines.
     virtual void stack(const Stack&, std::span<const std::uint64_t>) {}
+    // How often the context with this number was entered in the way that it says, and by recursion.
+    virtual void calls(std::uint32_t, std::uint64_t) {}
+    virtual void recursion(const Recursion&, std::uint64_t) {}
 
     // Called for Callgrind's files only, before the first instruction of each object. The header
     // that start() receives does not have these objects.
@@ -128,6 +131,8 @@ class Parser {
     void parse_linkage(std::string_view text);
     void parse_counts_of(std::string_view text);
     void parse_stack(std::string_view text);
+    void parse_calls(std::string_view text);
+    void parse_recursion(std::string_view text);
     void parse_series(std::string_view text);
     void parse_series_attribute(Series& series, const std::string& key, const std::string& value);
     void parse_axis(std::string_view text, bool is_x);
@@ -138,7 +143,12 @@ class Parser {
     void end_series();
     // Reads how and where a context was entered.
     void take_entry(std::string_view& text, Stack& stack);
+    // Reads the number of a context that is known.
+    std::uint32_t known_context(std::string_view number);
 
+    // OBJECT:0xADDRESS and :LINE, which can be missing.
+    void parse_place_of_call(std::string_view text, std::uint32_t& object, std::uint64_t& address,
+                             std::uint32_t& line);
     // OBJECT:0xADDRESS
     std::pair<std::uint32_t, std::uint64_t> parse_place_in_object(std::string_view text);
     // Takes OBJECT:0xADDRESS and LINE from the front of `text`.

@@ -37,6 +37,10 @@ void Parser::parse_extension(std::string_view text) {
         parse_counts_of(text);
     } else if (keyword == "stack") {
         parse_stack(text);
+    } else if (keyword == "calls") {
+        parse_calls(text);
+    } else if (keyword == "recursion") {
+        parse_recursion(text);
     } else if (keyword == "series") {
         parse_series(text);
     } else if (keyword == "x" || keyword == "y") {
@@ -325,12 +329,44 @@ void Parser::take_entry(std::string_view& text, Stack& stack) {
         place = take_attribute(text, "interrupted");
     }
     if (!place) fail("expected call=, interrupted=, inlined= or jumped=", skip_blanks(text));
-    const std::size_t line = place->find(':', place->find(':') + 1);
-    std::tie(stack.object, stack.address) =
-        parse_place_in_object(std::string_view(*place).substr(0, line));
-    if (line != std::string::npos)
-        stack.line = static_cast<std::uint32_t>(
-            parse_number(std::string_view(*place).substr(line + 1), kMax32));
+    parse_place_of_call(*place, stack.object, stack.address, stack.line);
+}
+
+void Parser::parse_place_of_call(std::string_view text, std::uint32_t& object,
+                                 std::uint64_t& address, std::uint32_t& line) {
+    const std::size_t end = text.find(':', text.find(':') + 1);
+    std::tie(object, address) = parse_place_in_object(text.substr(0, end));
+    if (end != std::string_view::npos)
+        line = static_cast<std::uint32_t>(parse_number(text.substr(end + 1), kMax32));
+}
+
+std::uint32_t Parser::known_context(std::string_view number) {
+    const std::uint64_t context = parse_number(number, kMax32);
+    if (context == 0 || context > stacks_) fail("unknown context", number);
+    return static_cast<std::uint32_t>(context);
+}
+
+// The number of the first context, and a count for it and for each context after it.
+void Parser::parse_calls(std::string_view text) {
+    start_body();
+    has_file_ = false;
+    std::uint64_t context = parse_number(take_bare(text), kMax32);
+    for (std::string_view word = take_bare(text); !word.empty(); word = take_bare(text)) {
+        const std::uint64_t number = parse_number(word, kMax64);
+        if (context == 0 || context > stacks_) fail("calls of an unknown context", word);
+        handler_.calls(static_cast<std::uint32_t>(context++), number);
+    }
+}
+
+void Parser::parse_recursion(std::string_view text) {
+    start_body();
+    has_file_ = false;
+    Recursion recursion{};
+    recursion.context = known_context(take_word(text).value_or(""));
+    recursion.caller = known_context(take_attribute(text, "in").value_or(""));
+    parse_place_of_call(take_attribute(text, "call").value_or(""), recursion.object,
+                        recursion.address, recursion.line);
+    handler_.recursion(recursion, parse_number(skip_blanks(text), kMax64));
 }
 
 }  // namespace assay::events

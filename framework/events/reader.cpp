@@ -185,6 +185,12 @@ class EventSelector final : public Handler {
     void stack(const Stack& stack, std::span<const std::uint64_t> counts) override {
         handler_.stack(stack, chosen(counts));
     }
+    void calls(std::uint32_t context, std::uint64_t number) override {
+        handler_.calls(context, number);
+    }
+    void recursion(const Recursion& recursion, std::uint64_t number) override {
+        handler_.recursion(recursion, number);
+    }
     void object(const Object& object) override { handler_.object(object); }
     void call(const Call& call, std::span<const std::uint64_t> counts) override {
         handler_.call(call, chosen(counts));

@@ -431,6 +431,33 @@ void Writer::stack(const Stack& stack, std::span<const std::uint64_t> counts) {
     impl_->flush_if_full();
 }
 
+void Writer::calls(std::span<const std::uint64_t> numbers) {
+    constexpr std::size_t kOfALine = 64;
+    impl_->end_location();
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        const bool begins = i % kOfALine == 0;
+        if (begins)
+            append(impl_->text, {i == 0 ? "" : "\n", "fl=#! calls ", std::to_string(i + 1)});
+        impl_->text += ' ';
+        append_number(impl_->text, numbers[i]);
+    }
+    if (!numbers.empty()) impl_->text += '\n';
+    impl_->flush_if_full();
+}
+
+void Writer::recursion(const Recursion& recursion, std::uint64_t number) {
+    impl_->check_object(recursion.object);
+    impl_->end_location();
+    std::string& out = impl_->text;
+    append(out, {"fl=#! recursion ", std::to_string(recursion.context),
+                 " in=", std::to_string(recursion.caller),
+                 " call=", std::to_string(recursion.object), ":0x"});
+    append_number(out, recursion.address, 16);
+    if (recursion.line != 0) append(out, {":", std::to_string(recursion.line)});
+    append(out, {" ", std::to_string(number), "\n"});
+    impl_->flush_if_full();
+}
+
 void Writer::finish() {
     impl_->end_location();
     impl_->text += "summary:";

@@ -55,6 +55,9 @@ class Writer {
     // Counts of one calling context (docs/reference/events-file.md), a part of the counts of
     // line(). Call it after all lines and instructions, with numbers that go up from 1.
     void stack(const Stack& stack, std::span<const std::uint64_t> counts);
+    // After the last context: `numbers` by context, from the first one.
+    void calls(std::span<const std::uint64_t> numbers);
+    void recursion(const Recursion& recursion, std::uint64_t number);
     // Writes the summary, the sum of all lines, and renames the file.
     void finish();
 

@@ -120,27 +120,33 @@ struct ContextNodes {
 
 // A function that was called, in the context of its caller; or code elsewhere that the function has
 // jumped to since. A node counts only the blocks that begin in its own range of addresses, and so
-// stays small. kContextWordsOffset has the number of the first word of each block. The block's
-// counters() begin there. 0: the block is counted in no context. Equal blocks at the same address
-// have the same word. The driver uses the other words for itself.
+// stays small. Its range has the kCodeRange bytes around `entry`. kContextWordsOffset has the
+// number of the first word of each block. The block's counters() begin there. 0: the block is
+// counted in no context. Equal blocks at the same address have the same word. The driver uses the
+// other words for itself.
 struct ContextNode {
     enum Kind : std::uint16_t {
         kRoot,     // outside of all calls
         kCall,     // a call at `site` of the function at `entry`
         kHandler,  // of a signal that has interrupted the instruction at `site`
         kJump,     // `frame` has gone on here
+        kAgain,    // a call at `site` that goes on in `frame`; counts nothing but calls
     };
-    std::uint64_t entry;   // pc
+    std::uint64_t entry;   // pc; 0 for kRoot
     std::uint64_t site;    // pc; 0 for kRoot and kJump
-    std::uint64_t range;   // the first address of the kCodeRange bytes
     std::uint32_t number;  // of this node; the root has 0
     std::uint32_t parent;  // the node that called; itself for the root
-    std::uint32_t frame;   // the node of the current call: itself, except for kJump
+    std::uint32_t frame;   // the node of the current call: itself, except for kJump and kAgain
     Kind kind;
     std::uint16_t beyond;  // not 0: stands for all contexts that had no room
-    Recursion recursion;   // of the function of `frame`; unused for kJump
+    Recursion recursion;   // of the function of `frame`; unused for kJump and kAgain
+    std::uint64_t calls;   // indirect calls and interruptions that have led here
+    ContextNode* next;     // the driver's: where a call goes on; itself, except for kAgain
 };
 inline constexpr std::uint64_t kCodeRange = 256;  // a power of two
+[[gnu::always_inline]] inline std::uint64_t range_of(std::uint64_t pc) {
+    return pc & ~(kCodeRange - 1);
+}
 inline constexpr std::uint32_t kFirstContextWord = sizeof(ContextNode) / sizeof(std::uint64_t);
 inline constexpr std::uint64_t kContextsBytes = std::uint64_t{4} << 30;  // of a slot
 

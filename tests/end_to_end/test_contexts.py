@@ -36,6 +36,21 @@ def read_calls(path) -> Counter:
     return calls
 
 
+def calls_between_functions(text: str) -> Counter:
+    """The calls in a file of Callgrind, by caller and callee."""
+    names, caller, callee, calls = {}, "", "", Counter()
+    for line in text.splitlines():
+        if name := re.match(r"(c?fn)=(\(\d+\)) ?(.*)", line):
+            names.setdefault(name[2], name[3].partition("'")[0])  # f'2 is a recursive call
+            if name[1] == "fn":
+                caller = names[name[2]]
+            else:
+                callee = names[name[2]]
+        elif line.startswith("calls="):
+            calls[caller, callee] += int(line.removeprefix("calls=").split()[0])
+    return calls
+
+
 class Contexts(unittest.TestCase):
     def calls(self, program, *arguments, options=()):
         out = support.temporary_folder(self) / "events"
@@ -314,6 +329,80 @@ class ContextsOfAllProfilers(unittest.TestCase):
         self.profile("callers", "--references=yes", "--calls=no",
                      plugin=f"cache,{PLUGINS / 'contexts.so'}", contexts=False)
         self.assertIn("no contexts", self.stderr)
+
+    def entered(self, events) -> Counter:
+        """How often each context was entered, by its number."""
+        entered = Counter()
+        for remark in events.remarks:
+            word, *numbers = remark.removeprefix("#! ").split()
+            if word == "calls":
+                for context, count in enumerate(numbers[1:], int(numbers[0])):
+                    entered[context] += int(count)
+            elif word == "recursion":
+                entered[int(numbers[0])] += int(numbers[-1])
+        return entered
+
+    def test_calls_are_those_that_the_records_tell(self):
+        """The driver's counts of calls are what a profiler counts that captures calls."""
+        for arguments in ("plain", "pointers", "recursion", "long_jump", "signals", "alternate_stack",
+                          "coroutines", "threads"):
+            for recursion in ("1", "3"):
+                with self.subTest(arguments=arguments, recursion=recursion):
+                    events = self.profile(f"calling {arguments}", f"--recursion={recursion}",
+                                          plugin=f"cache,{PLUGINS / 'contexts.so'}")
+                    entered = self.entered(events)
+                    column = events.events.index("Calls")
+                    for remark in events.remarks:
+                        stack = STACK.match(remark)
+                        if not stack or stack[3] not in ("call", "interrupted"):
+                            continue
+                        counts = [int(count) for count in stack[5].split()]
+                        calls = counts[column] if column < len(counts) else 0
+                        self.assertEqual(entered[int(stack[1])], calls, remark)
+
+    def test_functions_that_are_jumped_to(self):
+        """first() jumps to last()."""
+        self.profile("calling pointers", plugin="cache")
+        shown = run([support.ASSAY, "annotate", "--calls", "--tree", "--threshold=0", "--sort=Ir", self.out])
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn(" last [jumped] (3x)\n", shown.stdout)
+        self.assertTrue(re.search(r"<   \S*:first \(3x\)\n(.*<.*\n)*.*\* \S*:last\n", shown.stdout))
+
+    def test_files_add_up(self):
+        merged = support.temporary_folder(self) / "merged"
+        once = self.entered(self.profile("recursion", plugin="cache"))
+        self.assertGreater(sum(once.values()), 100)
+        result = run([support.ASSAY, "merge", "-o", merged, self.out, self.out])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.entered(read_events(merged)),
+                         Counter({context: 2 * count for context, count in once.items()}))
+
+    def test_a_difference_has_the_calls_of_both(self):
+        self.profile("calling plain", plugin="cache")
+        old = self.out
+        self.profile("calling recursion", plugin="cache")
+        shown = run([support.ASSAY, "diff", "--threshold=0", old, self.out])
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertRegex(shown.stdout, r"> recursion > descend  \(0x -> 10x\)\n")
+        self.assertRegex(shown.stdout, r"> plain > twice  \(5x -> 0x\)\n")
+
+    @needs("valgrind")
+    def test_calls_are_callgrind_s(self):
+        folder = support.temporary_folder(self)
+        for program in ("recursion", "many", "list", "indirect"):
+            with self.subTest(program=program):
+                self.profile(program, "--cache-sim=no", plugin="cache")
+                found = []
+                result = run([support.ASSAY, "export", "--format=callgrind", "-o", folder / "ours", self.out])
+                self.assertEqual(result.returncode, 0, result.stderr)
+                result = run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'theirs'}",
+                              PROGRAMS / program])
+                self.assertEqual(result.returncode, 0, result.stderr)
+                for name in ("ours", "theirs"):
+                    found.append(calls_between_functions((folder / name).read_text()))
+                theirs = {pair: count for pair, count in found[1].items() if pair[0] != "(below main)"}
+                self.assertGreater(len(theirs), 2)
+                self.assertEqual({pair: found[0][pair] for pair in theirs}, theirs)
 
     @needs("valgrind", "callgrind_annotate")
     def test_inclusive_counts_are_callgrind_s(self):

@@ -422,7 +422,8 @@ class Shown(unittest.TestCase):
                           ["12", "20", "0x1", "classic.loaded", "a.c:leaf"]])
         document = json.loads(run([ASSAY, "diff", "--json", *pair]).stdout)
         self.assertEqual(document["stacks"], [
-            {"functions": ["main", "one", "leaf"], "old": [20, 4], "new": [60, 4]}])
+            {"functions": ["main", "one", "leaf"], "oldCalls": 0, "newCalls": 0, "old": [20, 4],
+             "new": [60, 4]}])
         self.assertEqual([(each["value"], each["old"], each["new"]) for each in document["values"]],
                          [("0x2", 8, 18), ("0x1", 12, 20)])
         out = self.folder / "stacks.diff"

@@ -58,6 +58,13 @@ class Thread {
         return found;
     }
 
+    std::uint64_t calls_at(std::uint64_t site) const {
+        std::uint64_t calls = 0;
+        for (std::uint32_t number = 0; number < nodes(); ++number)
+            if (node(number).site == site) calls += node(number).calls;
+        return calls;
+    }
+
     CallTree& tree() { return *tree_; }
 
     CallState state{};
@@ -93,7 +100,7 @@ TEST_CASE("call tree: a call and its return") {
     CHECK(thread.path() == "/402000");
     thread.call(kF + 8, kG, kStack - kFrame);
     CHECK(thread.path() == "/402000/403000");
-    CHECK(thread.state.node->range == kG);
+    CHECK(trace::range_of(thread.state.node->entry) == kG);
     thread.arrive(kF + 13, kStack - kFrame);
     CHECK(thread.path() == "/402000");
     thread.arrive(kMain + 5, kStack);
@@ -114,13 +121,13 @@ TEST_CASE("call tree: code in another range belongs to the frame") {
     thread.jump(kF + trace::kCodeRange);
     CHECK(thread.path() == "/402000");
     CHECK(thread.state.node != entered);
-    CHECK(thread.state.node->range == kF + trace::kCodeRange);
+    CHECK(trace::range_of(thread.state.node->entry) == kF + trace::kCodeRange);
     thread.jump(kF);
     CHECK(thread.state.node == entered);
     // A call whose last byte is its range's comes back to the next one.
     thread.call(kF + trace::kCodeRange - 5, kG, kStack - kFrame);
     thread.arrive(kF + trace::kCodeRange, kStack - kFrame);
-    CHECK(thread.state.node->range == kF + trace::kCodeRange);
+    CHECK(trace::range_of(thread.state.node->entry) == kF + trace::kCodeRange);
     CHECK(thread.path() == "/402000");
 }
 
@@ -138,8 +145,9 @@ TEST_CASE("call tree: a recursion is in a context whose path has the same functi
     CHECK(thread.path() == "/402000/403000");
     thread.call(kG + 8, kF, kStack - 3 * kFrame);
     std::uint64_t sp = kStack - 3 * kFrame;
-    const std::uint32_t nodes = thread.nodes();
+    std::uint32_t nodes = 0;
     for (int i = 0; i < 50'000; ++i) {
+        if (i == 1) nodes = thread.nodes();
         thread.call(kF + 16, kF, sp -= kFrame);
         CHECK(thread.state.node == with_g);
         thread.call(kF + 8, kG, sp -= kFrame);
@@ -148,6 +156,9 @@ TEST_CASE("call tree: a recursion is in a context whose path has the same functi
     }
     CHECK(thread.state.node == with_g);
     CHECK(thread.nodes() == nodes);
+    CHECK(thread.calls_at(kMain) == 1);
+    for (const std::uint64_t site : {kF + 16, kF + 8}) CHECK(thread.calls_at(site) == 50'001);
+    CHECK(thread.calls_at(kG + 8) == 50'002);
     // All at once, as longjmp(3) does.
     thread.move(kMain + 32, kStack);
     CHECK(thread.path().empty());

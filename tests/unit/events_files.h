@@ -81,6 +81,15 @@ class Recorder final : public Handler {
         text += "stack " + std::to_string(stack.number) + " in " + std::to_string(stack.parent) +
                 entry(stack) + " " + std::string(stack.function) + numbers(counts);
     }
+    void calls(std::uint32_t context, std::uint64_t number) override {
+        text += "calls of " + std::to_string(context) + ": " + std::to_string(number) + "\n";
+    }
+    void recursion(const Recursion& recursion, std::uint64_t number) override {
+        text += "recursion of " + std::to_string(recursion.context) + " in " +
+                std::to_string(recursion.caller) + " from " + std::to_string(recursion.object) +
+                " " + std::to_string(recursion.address) + " line " +
+                std::to_string(recursion.line) + ": " + std::to_string(number) + "\n";
+    }
     static std::string entry(const Stack& stack) {
         if (stack.kind == StackKind::kInlined) return " inlined at " + std::to_string(stack.line);
         if (stack.kind == StackKind::kJumped) return " jumped to at " + std::to_string(stack.line);

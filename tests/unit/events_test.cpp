@@ -106,6 +106,10 @@ TEST_CASE("events: contexts stand behind all counts") {
         writer.stack({4, 3, kHandler, 0, 0x1136, 0, "handler"}, two);
         writer.stack({5, 1, StackKind::kJumped, 0, 0, 0, "tail"}, zero);
         CHECK_THROWS(writer.stack({6, 1, kCall, 2, 0x40, 0, "of no object"}, zero));
+        writer.calls(std::vector<std::uint64_t>{1, 7, 0, 2, 3});
+        writer.recursion({2, 4, 1, 0x40, 9}, 6);
+        writer.recursion({1, 1, 0, 0x1110, 0}, 1);
+        CHECK_THROWS(writer.recursion({1, 1, 2, 0x40, 0}, 1));
         writer.finish();
     }
     CHECK(
@@ -115,6 +119,9 @@ TEST_CASE("events: contexts stand behind all counts") {
                                         "fl=#! stack 3 in=1 inlined=12 g()\n"
                                         "fl=#! stack 4 in=3 interrupted=0:0x1136 handler 2\n"
                                         "fl=#! stack 5 in=1 jumped=0 tail\n"
+                                        "fl=#! calls 1 1 7 0 2 3\n"
+                                        "fl=#! recursion 2 in=4 call=1:0x40:9 6\n"
+                                        "fl=#! recursion 1 in=1 call=0:0x1110 1\n"
                                         "summary: 5 1\n"));
     Recorder recorder;
     CHECK(read_events(folder.file("events"), recorder).totals == std::vector<std::uint64_t>{5, 1});
@@ -123,7 +130,27 @@ TEST_CASE("events: contexts stand behind all counts") {
                                 "stack 2 in 1 from 1 64 line 7 f(int, char): 3 1\n"
                                 "stack 3 in 1 inlined at 12 g(): 0 0\n"
                                 "stack 4 in 3 interrupting 0 4406 handler: 2 0\n"
-                                "stack 5 in 1 jumped to at 0 tail: 0 0\n"));
+                                "stack 5 in 1 jumped to at 0 tail: 0 0\n"
+                                "calls of 1: 1\ncalls of 2: 7\ncalls of 3: 0\n"
+                                "calls of 4: 2\ncalls of 5: 3\n"
+                                "recursion of 2 in 4 from 1 64 line 9: 6\n"
+                                "recursion of 1 in 1 from 0 4368 line 0: 1\n"));
+    // However many there are.
+    {
+        Writer writer(folder.file("many"), example_header());
+        const std::uint64_t zero[] = {0, 0};
+        std::vector<std::uint64_t> calls;
+        for (std::uint32_t i = 1; i <= 150; ++i) {
+            writer.stack({i, i - 1, StackKind::kJumped, 0, 0, 0, "f"}, zero);
+            calls.push_back(i);
+        }
+        writer.calls(calls);
+        writer.finish();
+    }
+    Recorder many;
+    read_events(folder.file("many"), many);
+    CHECK(many.text.find("calls of 64: 64\ncalls of 65: 65\n") != std::string::npos);
+    CHECK(many.text.ends_with("calls of 150: 150\n"));
 }
 
 TEST_CASE("events: groups stand before all lines, and their counts below those of a function") {

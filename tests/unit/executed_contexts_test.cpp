@@ -56,29 +56,12 @@ class Program {
     // The root, main, which was called from there, and f, called by main, which has jumped
     // elsewhere.
     void usual_nodes(std::uint32_t slot) {
-        node(slot, {.range = 1, .kind = ContextNode::kRoot});
+        node(slot, {.kind = ContextNode::kRoot});
+        node(slot, {.entry = kMain, .site = 0x400100, .frame = 1, .kind = ContextNode::kCall}, {1});
         node(slot,
-             {.entry = kMain,
-              .site = 0x400100,
-              .range = kMain,
-              .frame = 1,
-              .kind = ContextNode::kCall},
-             {1});
-        node(slot,
-             {.entry = kF,
-              .site = kMain + 8,
-              .range = kF,
-              .parent = 1,
-              .frame = 2,
-              .kind = ContextNode::kCall},
+             {.entry = kF, .site = kMain + 8, .parent = 1, .frame = 2, .kind = ContextNode::kCall},
              {30, 2});
-        node(slot,
-             {.entry = kF + 256,
-              .range = kF + 256,
-              .parent = 2,
-              .frame = 2,
-              .kind = ContextNode::kJump},
-             {5});
+        node(slot, {.entry = kF + 256, .parent = 2, .frame = 2, .kind = ContextNode::kJump}, {5});
     }
     void usual_blocks() {
         block(kMain, kWord, 1);
@@ -196,12 +179,8 @@ TEST_CASE("executed contexts: of records") {
 TEST_CASE("executed contexts: contexts have the numbers of their first records") {
     Program program;
     program.usual_nodes(0);
-    program.node(0, {.entry = kF,
-                     .site = kMain + 16,
-                     .range = kF,
-                     .parent = 1,
-                     .frame = 4,
-                     .kind = ContextNode::kCall});
+    program.node(
+        0, {.entry = kF, .site = kMain + 16, .parent = 1, .frame = 4, .kind = ContextNode::kCall});
     program.sites = {{0, 8, TRACE_SITE_READ, 0}};
     const auto context_of = [&](std::uint32_t node) {
         const trace_record_t record{0x1000, 0, node};
@@ -218,16 +197,14 @@ TEST_CASE("executed contexts: contexts have the numbers of their first records")
 TEST_CASE("executed contexts: what the driver had no room for") {
     Program program;
     program.block(kMain, Program::kWord, 1);
-    program.node(0, {.range = 1, .kind = ContextNode::kRoot});
-    program.node(
-        0, {.entry = kMain, .range = kMain, .frame = 1, .kind = ContextNode::kCall, .beyond = 1},
-        {7});
+    program.node(0, {.kind = ContextNode::kRoot});
+    program.node(0, {.entry = kMain, .frame = 1, .kind = ContextNode::kCall, .beyond = 1}, {7});
     CHECK(program.counts(1).empty());
     CHECK_FALSE(program.contexts.complete());
 }
 
 TEST_CASE("executed contexts: the program has written over nodes") {
-    const ContextNode call{.entry = kMain, .range = kMain, .frame = 1, .kind = ContextNode::kCall};
+    const ContextNode call{.entry = kMain, .frame = 1, .kind = ContextNode::kCall};
     ContextNode other_frame = call, later_parent = call, jumps_ahead = call, unknown = call,
                 another_root = call;
     other_frame.frame = 0;
@@ -239,7 +216,7 @@ TEST_CASE("executed contexts: the program has written over nodes") {
          {other_frame, later_parent, jumps_ahead, unknown, another_root}) {
         Program program;
         program.block(kMain, Program::kWord, 1);
-        program.node(0, {.range = 1, .kind = ContextNode::kRoot});
+        program.node(0, {.kind = ContextNode::kRoot});
         program.node(0, node, {7});
         CHECK(program.counts(1).empty());
         CHECK_FALSE(program.contexts.complete());

@@ -19,6 +19,18 @@ std::string name_text(std::string_view file, std::string_view function) {
     return printable(file) + ":" + printable(function);
 }
 
+void write_number_of_calls(std::uint64_t calls, JsonWriter& json) {
+    json.key("calls");
+    if (calls == 0)
+        json.null();
+    else
+        json.number(calls);
+}
+
+std::string times(std::uint64_t calls) {
+    return calls == 0 ? "" : fmt::format(" ({}x)", with_thousands(calls));
+}
+
 }  // namespace
 
 CallTable::CallTable(const Profile& profile, const Columns& columns,
@@ -77,11 +89,9 @@ void CallTable::put_in_order(std::vector<Call>& calls) const {
 void CallTable::write_calls(std::string_view mark, const std::vector<Call>& calls,
                             const Table& table, Output& output) const {
     for (const Call& call : calls) {
-        const std::string number =
-            call.number == 0 ? "" : fmt::format(" ({}x)", with_thousands(call.number));
-        output.write(
-            table.row(call.counts,
-                      fmt::format("{}   {}{}", mark, name_text(call.file, call.function), number)));
+        output.write(table.row(call.counts,
+                               fmt::format("{}   {}{}", mark, name_text(call.file, call.function),
+                                           times(call.number))));
     }
 }
 
@@ -111,11 +121,7 @@ void CallTable::write_json_calls(std::string_view key, const std::vector<Call>& 
     json.objects(key, calls, [&](const Call& call) {
         json.text("file", call.file);
         json.text("function", call.function);
-        json.key("calls");
-        if (call.number == 0)
-            json.null();
-        else
-            json.number(call.number);
+        write_number_of_calls(call.number, json);
         write_counts("counts", columns_.header, columns_.shown, call.counts, json);
     });
 }
@@ -192,6 +198,7 @@ std::string TreeTable::text(std::uint32_t number) const {
     if (depth > kMostIndentation) text += fmt::format("+{} ", depth - kMostIndentation);
     text += printable(tree_.name(frame));
     if (!entry(frame).empty()) text += fmt::format(" [{}]", entry(frame));
+    text += times(frame.calls[0]);
     if (frame.depth == kMostDepth) text += " [and what it calls]";
     return text;
 }
@@ -222,6 +229,7 @@ void TreeTable::write_json(JsonWriter& json) const {
         json.number("depth", frame.depth - 1);
         json.text("function", tree_.name(frame));
         json.text("entry", entry(frame).empty() ? "call" : entry(frame));
+        write_number_of_calls(frame.calls[0], json);
         write_counts("inclusive", columns_.header, columns_.shown, inclusive(number), json);
         write_counts("exclusive", columns_.header, columns_.shown, exclusive(number), json);
     });

@@ -308,6 +308,11 @@ void Breakdown::stack(const events::Stack& stack, Counts counts) {
     has_frame[frames_.back()] = true;
 }
 
+void Breakdown::calls(std::uint32_t context, std::uint64_t number) {
+    counts_calls_[index(side_)] = true;
+    stacks_->add_calls(frames_[context], index(side_), number);
+}
+
 void Breakdown::match(FunctionMatching& functions, bool names) {
     if (stacks_ && names) match_stacks();
     for (auto& [key, lists] : std::exchange(lists_, {})) {
@@ -337,6 +342,8 @@ void Breakdown::match_stacks() {
                                           names.shown(numbers[i]).function,
                                           StackTree::kind(frames[i])));
         renamed->add(frame_of.back(), 0, frames[i].counts);
+        for (std::size_t side = 0; side < frames[i].calls.size(); ++side)
+            renamed->add_calls(frame_of.back(), side, frames[i].calls[side]);
     }
     stacks_ = std::move(renamed);
 }

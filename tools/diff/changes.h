@@ -125,6 +125,8 @@ class Breakdown final : public events::Handler {
     // stacks().
     std::vector<Change> stack_changes() const;
     const StackTree& stacks() const { return *stacks_; }
+    // True if both profiles tell how often contexts were entered.
+    bool counts_calls() const { return counts_calls_[0] && counts_calls_[1]; }
 
     // Values whose counts differ by more than the error of their lists, and by at least `percent`
     // of the old total of all lists with that name. The largest changes first.
@@ -140,12 +142,17 @@ class Breakdown final : public events::Handler {
     void location(const events::Location& location) override;
     void values(const Instruction& at, const events::Hotlist& list) override;
     void stack(const events::Stack& stack, Counts counts) override;
+    void calls(std::uint32_t context, std::uint64_t number) override;
+    void recursion(const events::Recursion& recursion, std::uint64_t number) override {
+        calls(recursion.context, number);
+    }
 
     std::vector<Replacement> file_names_, function_names_;
     Side side_ = Side::kOld;
     std::size_t columns_ = 0;
     std::string file_, function_;  // function of the values that follow
     std::unique_ptr<StackTree> stacks_;
+    std::array<bool, 2> counts_calls_{};
     std::array<std::vector<bool>, 2> has_frame_;  // by side: the frames of its contexts
     std::vector<std::uint32_t> frames_;  // by the number of a context in the file being read
     std::map<ListKey, std::array<events::Hotlist, 2>> lists_;

@@ -134,6 +134,9 @@ void write(const Options& options, const Comparison& comparison, JsonWriter& jso
              breakdown.stacks().path(static_cast<std::uint32_t>(change - stacks.data())))
             json.text(name);
         json.end_array();
+        const auto& frame = breakdown.stacks().frames()[change - stacks.data()];
+        json.number("oldCalls", frame.calls[0]);
+        json.number("newCalls", frame.calls[1]);
         write_both(change->before, change->after);
         json.end_object();
     }
@@ -191,13 +194,17 @@ void write_header(const Comparison& comparison, Output& output) {
 }
 
 // The innermost frames of a stack, the outermost first.
-std::string stack_text(const StackTree& stacks, std::uint32_t frame) {
+std::string stack_text(const Breakdown& breakdown, std::uint32_t frame) {
     constexpr std::size_t kMostShown = 8;
+    const StackTree& stacks = breakdown.stacks();
     std::vector<std::string_view> names = stacks.path(frame);
     const bool is_cut = names.size() > kMostShown;
     if (is_cut) names.erase(names.begin(), names.end() - kMostShown);
     std::string text = is_cut ? "..." : "";
     for (const std::string_view name : names) text += (text.empty() ? "" : " > ") + printable(name);
+    const auto [before, after] = stacks.frames()[frame].calls;
+    if (breakdown.counts_calls() && before != after)
+        text += fmt::format("  ({}x -> {}x)", with_thousands(before), with_thousands(after));
     return text;
 }
 
@@ -221,7 +228,7 @@ void write_stacks(const Options& options, const Comparison& comparison, Output& 
     output.section("Call stacks that changed");
     write_changes(options, comparison, comparison.important_stacks(changes),
                   "calls, the outermost first", output, [&](const Change& change) {
-                      return stack_text(breakdown.stacks(),
+                      return stack_text(breakdown,
                                         static_cast<std::uint32_t>(&change - changes.data()));
                   });
 }

@@ -176,7 +176,17 @@ void JsonDocument::write_contexts() {
             json_.address("callAddress", context.address);
             if (context.line != 0) json_.number("callLine", context.line);
         }
+        if (context.calls != 0) json_.number("calls", context.calls);
         write_counts(context.row);
+    });
+    json_.objects("recursions", profile_.recursions(), [&](const auto& each) {
+        const auto& [recursion, number] = each;
+        json_.number("context", recursion.context);
+        json_.number("caller", recursion.caller);
+        json_.number("callObject", recursion.object);
+        json_.address("callAddress", recursion.address);
+        if (recursion.line != 0) json_.number("callLine", recursion.line);
+        json_.number("calls", number);
     });
 }
 

@@ -56,6 +56,7 @@ class MergedFile {
                 {i, contexts[i].parent, contexts[i].kind, contexts[i].object, contexts[i].address,
                  contexts[i].line, profile_.text(contexts[i].function)},
                 read(contexts[i].row));
+        if (profile_.counts_calls()) write_calls();
     }
 
   private:
@@ -65,6 +66,15 @@ class MergedFile {
         std::uint32_t group;  // number of the group in the file
         std::vector<std::uint64_t> counts;
     };
+
+    void write_calls() {
+        std::vector<std::uint64_t> numbers;
+        for (const Profile::Context& context : profile_.contexts().subspan(1))
+            numbers.push_back(context.calls);
+        writer_.calls(numbers);
+        for (const auto& [at, number] : profile_.recursions())
+            writer_.recursion({at.context, at.caller, at.object, at.address, at.line}, number);
+    }
 
     void write_groups() {
         if (groups_.groups().empty()) return;

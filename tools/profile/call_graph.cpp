@@ -24,7 +24,7 @@ class Builder {
             in_contexts_[context.function] = true;
         const auto calls = std::find_if(profile.events().begin(), profile.events().end(),
                                         [](const auto& event) { return event.unit == "calls"; });
-        if (calls != profile.events().end())
+        if (calls != profile.events().end() && !profile.counts_calls())
             calls_event_ = static_cast<std::size_t>(calls - profile.events().begin());
     }
 
@@ -32,6 +32,8 @@ class Builder {
         add_up();
         order_children();
         walk();
+        for (const auto& [recursion, number] : profile_.recursions())
+            add_recursion(recursion, number);
         for (const Profile::Line& line : profile_.lines_by_site()) add_line(line);
         if (profile_.has_contexts())
             complete_functions();
@@ -94,7 +96,7 @@ class Builder {
         const FunctionKey callee = key(context.function);
         const bool is_outermost = active_[context.function] == 0;
         profile_.counts().read(context.row, counts_);
-        const std::uint64_t called = calls_event_ ? counts_[*calls_event_] : 0;
+        const std::uint64_t called = calls_event_ ? counts_[*calls_event_] : context.calls;
         add_counts(own_[callee], counts_);
         FunctionCounts& function = graph_.functions[callee];
         if (is_outermost) add_counts(function.inclusive, inclusive(number));
@@ -108,6 +110,17 @@ class Builder {
         calls.inclusive.resize(columns_);
         calls.number += called;
         if (is_outermost) add_counts(calls.inclusive, inclusive(number));
+    }
+
+    void add_recursion(const Profile::Recursion& recursion, std::uint64_t number) {
+        const auto function = [&](std::uint32_t context) {
+            return key(profile_.contexts()[context].function);
+        };
+        Calls& calls =
+            graph_.calls[{function(recursion.caller), false, recursion.object, recursion.address,
+                          recursion.line, function(recursion.context)}];
+        calls.inclusive.resize(columns_);
+        calls.number += number;
     }
 
     void add_line(const Profile::Line& line) {

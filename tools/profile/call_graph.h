@@ -54,8 +54,8 @@ struct CallSite {
 };
 
 struct Calls {
-    // Number of calls, as the event with the unit "calls" counts them. 0 without such an event, and
-    // for inlined calls in no context.
+    // Number of calls, as the file tells it; else as the event with the unit "calls" counts them. 0
+    // if it is not known, as for inlined calls.
     std::uint64_t number = 0;
     // By event: counts of the callee and of all functions that it called. Recursive calls of an
     // active callee add nothing, because the outermost call has their counts.

@@ -366,6 +366,22 @@ void Profile::stack(const events::Stack& stack, Counts counts) {
     }
 }
 
+void Profile::calls(std::uint32_t context, std::uint64_t number) {
+    if (beside_) beside_->calls(context, number);
+    if (!takes(parts::kContexts)) return;
+    counts_calls_ = true;
+    contexts_[context_map_[context]].calls += number;
+}
+
+void Profile::recursion(const events::Recursion& recursion, std::uint64_t number) {
+    if (beside_) beside_->recursion(recursion, number);
+    if (!takes(parts::kContexts)) return;
+    make_room();
+    ++rows_since_;
+    recursions_[{context_map_[recursion.context], context_map_[recursion.caller],
+                 heads_.object(recursion.object), recursion.address, recursion.line}] += number;
+}
+
 void Profile::check_instructions() const {
     if (!without_instructions_.empty())
         throw Error(fmt::format("{} has no counts of instructions: profile with --dump-instr=yes",
@@ -400,7 +416,9 @@ std::size_t Profile::bytes() const {
     return lines_.size() * sizeof(Line) + instructions_.size() * sizeof(Instruction) +
            places_.size() * (sizeof(Place) + kNodeBytes) + counts_.bytes() +
            sites_.size() * (sizeof(Site) + kNodeBytes) +
-           contexts_.size() * (sizeof(Context) + kNodeBytes) + linkage_names_.size() * kNodeBytes +
+           contexts_.size() * (sizeof(Context) + kNodeBytes) +
+           recursions_.size() * (sizeof(Recursion) + kNodeBytes) +
+           linkage_names_.size() * kNodeBytes +
            calls_.size() * (sizeof(KnownCall) + sizeof(CallCosts) + kNodeBytes +
                             header_.events.size() * sizeof(std::uint64_t)) +
            (site_map_.size() + context_map_.size()) * sizeof(std::uint32_t) +
@@ -420,7 +438,7 @@ void Profile::compact() {
     }
     add_up_values();
     rows_when_compacted_ = lines_.size() + instructions_.size() + sites_.size() + contexts_.size() +
-                           linkage_names_.size();
+                           recursions_.size() + linkage_names_.size();
     for (const Values& values : values_) rows_when_compacted_ += 1 + values.list.values.size();
     rows_since_ = 0;
     contexts_came_again_ = false;

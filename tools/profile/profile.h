@@ -104,6 +104,15 @@ class Profile final : public events::Handler {
         std::uint32_t line;
         Strings::Id function;
         CountStore::Row row;
+        std::uint64_t calls = 0;  // how often the context was entered; 0 if that is not known
+    };
+    // Calls in the context `caller` that went on in `context`, an earlier call of the function.
+    struct Recursion {
+        std::uint32_t context, caller;
+        std::uint32_t object;  // object, address and line of the call, as in events::Recursion
+        std::uint64_t address;
+        std::uint32_t line;
+        auto operator<=>(const Recursion&) const = default;
     };
     // A call without its stack: Callgrind's files have calls, but no contexts.
     struct KnownCall {
@@ -209,6 +218,10 @@ class Profile final : public events::Handler {
     std::span<const Context> contexts() const { return contexts_; }
     bool has_contexts() const { return contexts_.size() > 1; }
     const std::map<KnownCall, CallCosts>& calls() const { return calls_; }
+    // True if a file tells how often contexts were entered.
+    bool counts_calls() const { return counts_calls_; }
+    // The numbers of recursive calls.
+    const std::map<Recursion, std::uint64_t>& recursions() const { return recursions_; }
     // The linkage name of a function; empty if the files do not have it. If functions of one name
     // have several linkage names, the first in byte order.
     std::string_view linkage_name(Strings::Id function) const;
@@ -241,6 +254,8 @@ class Profile final : public events::Handler {
     void counts_of(std::uint32_t group, std::uint32_t line, Counts counts) override;
     void linkage(std::string_view function, std::string_view name) override;
     void stack(const events::Stack& stack, Counts counts) override;
+    void calls(std::uint32_t context, std::uint64_t number) override;
+    void recursion(const events::Recursion& recursion, std::uint64_t number) override;
     void call(const Call& call, Counts inclusive) override;
 
     bool keeps(unsigned parts) const { return (kept_ & parts) != 0; }
@@ -339,6 +354,8 @@ class Profile final : public events::Handler {
              std::uint32_t>
         context_indices_;
     std::map<KnownCall, CallCosts> calls_;
+    bool counts_calls_ = false;
+    std::map<Recursion, std::uint64_t> recursions_;
     std::unordered_map<Strings::Id, std::uint32_t> functions_by_name_;
     std::unordered_map<Strings::Id, Strings::Id> linkage_names_;  // by name
 };

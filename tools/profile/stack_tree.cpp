@@ -28,7 +28,8 @@ std::uint64_t outside(const Profile& profile, std::size_t event) {
 
 StackTree::StackTree(std::size_t columns, std::size_t most_depth)
     : most_depth_(most_depth),
-      frames_{{0, 0, names_.id(""), false, false, false, std::vector<std::uint64_t>(columns)}} {}
+      frames_{{0, 0, names_.id(""), false, false, false, std::vector<std::uint64_t>(columns), {}}} {
+}
 
 std::uint32_t StackTree::enter(std::uint32_t parent, std::string_view name,
                                events::StackKind kind) {
@@ -43,9 +44,14 @@ std::uint32_t StackTree::enter(std::uint32_t parent, std::string_view name,
         if (frames_.size() > kMostBytes / (columns * sizeof(std::uint64_t) + kFrameBytes))
             throw Error(fmt::format(
                 "the profile has more than {} call stacks, which no program has", frames_.size()));
-        frames_.push_back({parent, frames_[parent].depth + 1, id,
-                           kind == events::StackKind::kHandler, inlined, jumped,
-                           std::vector<std::uint64_t>(columns)});
+        frames_.push_back({parent,
+                           frames_[parent].depth + 1,
+                           id,
+                           kind == events::StackKind::kHandler,
+                           inlined,
+                           jumped,
+                           std::vector<std::uint64_t>(columns),
+                           {}});
     }
     frames_[entry->second].inlined &= inlined;
     frames_[entry->second].jumped &= jumped;
@@ -65,7 +71,10 @@ void StackTree::add_contexts(const Profile& profile, std::size_t first_column) {
         frame_of[i] = enter(frame_of[context.parent], profile.text(context.function), context.kind);
         profile.counts().read(context.row, counts);
         add(frame_of[i], first_column, counts);
+        add_calls(frame_of[i], 0, context.calls);
     }
+    for (const auto& [recursion, number] : profile.recursions())
+        add_calls(frame_of[recursion.context], 0, number);
 }
 
 void StackTree::add_outside(const Profile& profile, std::size_t first_column,

@@ -5,6 +5,7 @@
 
 #include "tools/profile/profile.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -35,6 +36,8 @@ class StackTree {
         bool inlined, jumped;  // true if all its contexts are inlined; `jumped`: if all are jumped
                                // to or inlined
         std::vector<std::uint64_t> counts;
+        // How often the frame was entered, or 0 if that is not known; of two profiles, by side.
+        std::array<std::uint64_t, 2> calls{};
     };
 
     // `columns` is the number of counts per frame; several profiles are side by side. Frames deeper
@@ -44,6 +47,9 @@ class StackTree {
     // Returns the frame of a function called from `parent`. 0 is outside of all calls.
     std::uint32_t enter(std::uint32_t parent, std::string_view name, events::StackKind kind);
     void add(std::uint32_t frame, std::size_t first_column, Counts counts);
+    void add_calls(std::uint32_t frame, std::size_t side, std::uint64_t number) {
+        frames_[frame].calls[side] += number;
+    }
     // Adds the contexts of a profile, and kOutside if it has counts. Adds other events by function,
     // outside of all calls, with inlined functions within them.
     void add(const Profile& profile, std::size_t first_column,

@@ -146,6 +146,11 @@ std::function<void(const Feed::TakeExecutions&)> Feed::executions_by_context() {
     };
 }
 
+std::vector<ContextCalls> Feed::calls() {
+    if (!(spec_.captures & trace::kCaptureContexts)) return {};
+    return executed_contexts_.calls(reader_.slots());
+}
+
 std::function<void(const Feed::TakeExecutions&)> Feed::executions_by_thread() {
     if (spec_.threads == 0) return {};
     return [this](const TakeExecutions& take) {

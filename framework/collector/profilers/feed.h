@@ -73,6 +73,8 @@ class Feed {
     std::function<void(const TakeExecutions& take)> executions_by_context();
     // The same by ThreadContexts::number() instead of the context; empty without --threads.
     std::function<void(const TakeExecutions& take)> executions_by_thread();
+    // Call after end(); see ExecutedContexts::calls(). Empty without contexts.
+    std::vector<ContextCalls> calls();
     // Lets the profilers finish.
     void finish();
 

@@ -179,6 +179,8 @@ std::vector<ObjectPlace> CountedCode::places_of_contexts() {
         pcs.push_back(context.call);
         pcs.push_back(context.function);
     }
+    for (const ContextCalls& calls : profile_.calls)
+        if (profile_.is_recursive(calls)) pcs.push_back(calls.site);
     std::sort(pcs.begin(), pcs.end());
     pcs.erase(std::unique(pcs.begin(), pcs.end()), pcs.end());
     std::vector<ObjectPlace> places;
@@ -294,20 +296,50 @@ std::vector<std::uint32_t> CountedCode::alike() const {
     return rows;
 }
 
+std::optional<ObjectPlace> CountedCode::known_place(AddressMap::Finder& mappings,
+                                                    std::uint64_t pc) const {
+    const std::uint32_t mapping = mappings.find(pc);
+    const auto known =
+        mapping == kNoMapping ? objects_of_mappings_.end() : objects_of_mappings_.find(mapping);
+    if (known == objects_of_mappings_.end()) return std::nullopt;
+    const ObjectPlace place{known->second.object, pc + known->second.bias};
+    const std::vector<std::uint64_t>& addresses = requests_[place.object].addresses;
+    if (!std::binary_search(addresses.begin(), addresses.end(), place.address)) return std::nullopt;
+    return place;
+}
+
+std::vector<bool> CountedCode::first_of_functions() const {
+    std::map<ObjectPlace, std::pair<std::string_view, std::uint32_t>> firsts;  // function, row
+    std::set<std::pair<std::uint32_t, std::string_view>> known;
+    std::string_view last;
+    for (const Entry& entry : entries_) {
+        const ObjectPlace place = {entry.object, entry.address};
+        const std::string_view function = known_frames(place).back().function;
+        if (function.data() == last.data()) continue;
+        last = function;
+        if (known.emplace(entry.object, function).second)
+            firsts.emplace(place, std::pair(function, entry.row));
+    }
+    AddressMap::Finder mappings(*profile_.addresses);
+    for (const Profile::Jump& jump : profile_.jumps) {
+        const auto to = known_place(mappings, jump.target);
+        const auto first = to ? firsts.find(*to) : firsts.end();
+        if (first == firsts.end()) continue;
+        const auto from = known_place(mappings, jump.pc);
+        if (from && known_frames(*from).back().function == first->second.first) firsts.erase(first);
+    }
+    std::vector<bool> rows(profile_.counts->samples.rows());
+    for (const auto& [place, first] : firsts) rows[first.second] = true;
+    return rows;
+}
+
 CountedCode::Jumps CountedCode::jumps_between_functions() const {
     AddressMap::Finder mappings(*profile_.addresses);
     Jumps found;
     const auto function = [&](std::uint64_t pc) -> std::string_view {
-        const std::uint32_t mapping = mappings.find(pc);
-        const auto known =
-            mapping == kNoMapping ? objects_of_mappings_.end() : objects_of_mappings_.find(mapping);
-        if (known == objects_of_mappings_.end()) return {};
-        const ObjectPlace place{known->second.object, pc + known->second.bias};
-        const std::vector<std::uint64_t>& addresses = requests_[place.object].addresses;
-        const auto at = std::lower_bound(addresses.begin(), addresses.end(), place.address);
-        if (at == addresses.end() || *at != place.address) return {};
-        const auto number = static_cast<std::size_t>(at - addresses.begin());
-        return locations_[place.object][number].frames.back().function;
+        const auto place = known_place(mappings, pc);
+        if (!place) return {};
+        return known_frames(*place).back().function;
     };
     for (const Profile::Jump& jump : profile_.jumps) {
         const std::string_view from = function(jump.pc);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
@@ -114,6 +115,9 @@ class CountedCode {
     // Returns for each row a row with the same frames. The line of the innermost frame does not
     // matter.
     std::vector<std::uint32_t> alike() const;
+    // Returns by row whether it is the first instruction of a function that its function never
+    // jumps back to. The lowest executed instruction counts as the first one.
+    std::vector<bool> first_of_functions() const;
     // Pairs of functions: the first has jumped to the second, in any context. The second is "" for
     // an indirect jump.
     using Jumps = std::set<std::pair<std::string_view, std::string_view>>;
@@ -134,6 +138,8 @@ class CountedCode {
     void name_generated(std::uint32_t object);
     void divide(std::span<const Entry> entries);
     std::span<const symbols::Frame> known_frames(const ObjectPlace& place) const;
+    // Returns the place of code that was executed, if its frames are known.
+    std::optional<ObjectPlace> known_place(AddressMap::Finder& mappings, std::uint64_t pc) const;
 
     const Profile& profile_;
     std::vector<events::Object> objects_;

@@ -28,6 +28,8 @@ class ProfileWriter::File {
         return code_.alike();
     }
 
+    std::vector<bool> first_of_functions() const { return code_.first_of_functions(); }
+
     void write(const std::string& path) {
         if (!stacks_) arrange();
         events::Writer writer(path, header_);
@@ -179,6 +181,10 @@ ProfileWriter::~ProfileWriter() = default;
 
 std::vector<std::uint32_t> ProfileWriter::alike() {
     return file_->alike();
+}
+
+std::vector<bool> ProfileWriter::first_of_functions() const {
+    return file_->first_of_functions();
 }
 
 void ProfileWriter::write(const std::string& path) {

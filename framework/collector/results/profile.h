@@ -3,6 +3,7 @@
 
 #include "framework/collector/results/counts.h"
 #include "framework/collector/trace/address_map.h"
+#include "framework/collector/trace/contexts.h"
 #include "framework/collector/trace/memory_objects.h"
 #include "framework/events/header.h"
 #include "framework/symbols/generated_code.h"
@@ -31,6 +32,18 @@ struct Profile {
         std::uint64_t pc, target;  // the target of an indirect jump is 0
     };
     std::vector<Jump> jumps = {};
+    // How often contexts were entered. Only with contexts.
+    std::vector<ContextCalls> calls = {};
+    bool is_recursive(const ContextCalls& each) const {
+        const trace_context_t& context = contexts[each.context];
+        return context.parent != each.caller || context.call != each.site;
+    }
+    // Executions of the first instruction of a function in the context of another one.
+    struct Jumped {
+        std::uint32_t context;
+        std::uint64_t pc, number;
+    };
+    std::vector<Jumped> jumped = {};
     const MemoryObjects* objects;  // null without --objects
     const std::map<std::uint32_t, std::string>* thread_names;
     const AddressMap* addresses;
@@ -53,6 +66,9 @@ class ProfileWriter {
     // belong to the same functions, so readers of the counts of contexts cannot tell them apart.
     // Finds the sources of all contexts, because it is not known yet which contexts have counts.
     std::vector<std::uint32_t> alike();
+    // Called after alike(). Returns by row whether it is the first instruction of a function, which
+    // is executed once for each call of the function.
+    std::vector<bool> first_of_functions() const;
     // Called when all counts are known. Can be called again with another path. Throws Error if the
     // file cannot be written.
     void write(const std::string& path);

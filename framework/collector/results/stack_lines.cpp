@@ -84,6 +84,10 @@ StackLines::StackLines(const Profile& profile, CountedCode& code,
             row->instruction != GroupCounts::kAnyRow)
             counted_.push_back({instructions[row->instruction], row->number, false});
     root_counts_ = counted_.size();
+    for (const ContextCalls& calls : profile.calls)
+        if (profile.is_recursive(calls)) sites_.push_back(code.place_of(calls.site));
+    for (const Profile::Jumped& jumped : profile.jumped)
+        jumped_.push_back(code.place_of(jumped.pc));
     for (std::uint32_t i = 1; i < contexts.size(); ++i) {
         if (!shown[i]) continue;
         const Context context = {i, code.place_of(contexts[i].call),
@@ -118,6 +122,8 @@ std::vector<ObjectPlace> StackLines::places() const {
         places.push_back(context.function);
     }
     for (const Counted& counted : counted_) places.push_back(counted.place);
+    for (const auto* more : {&sites_, &jumped_})
+        places.insert(places.end(), more->begin(), more->end());
     std::sort(places.begin(), places.end());
     places.erase(std::unique(places.begin(), places.end()), places.end());
     return places;
@@ -146,6 +152,47 @@ void StackLines::resolve(CountedCode& code) {
                               : innermost(context.number, frames[i - context.first_counts]);
             add_counts(line, counted.row, false);
         }
+    }
+    count_calls(code);
+}
+
+std::uint32_t StackLines::entered_by_calls(std::uint32_t context) const {
+    const Entry& entry = entries_[context];
+    if (entry.number != 0) return entry.number;
+    for (const Other& other : entry.others)
+        if (other.line != 0 && other.from.empty() && !other.function.starts_with(kResolver))
+            return other.line;
+    return 0;
+}
+
+void StackLines::count_calls(CountedCode& code) {
+    auto site = sites_.begin();
+    for (const ContextCalls& calls : profile_.calls) {
+        const bool is_recursive = profile_.is_recursive(calls);
+        const ObjectPlace place = is_recursive ? *site++ : ObjectPlace{};
+        const std::uint32_t line = entered_by_calls(calls.context);
+        if (line == 0 || calls.number == 0) continue;
+        if (!is_recursive) {
+            calls_[line - 1] += calls.number;
+            continue;
+        }
+        const std::span<const symbols::Frame> call = code.frames_of(place);
+        const std::uint32_t caller = innermost(calls.caller, call);
+        if (caller != 0) recursions_[{line, caller, place, call.front().line}] += calls.number;
+    }
+    for (std::size_t i = 0; i < jumped_.size(); ++i) {
+        const Profile::Jumped& jumped = profile_.jumped[i];
+        const std::string_view function = code.frames_of(jumped_[i]).back().function;
+        std::uint32_t line = 0;
+        if (jumped.context == 0) {
+            const auto root = roots_.find(function);
+            if (root != roots_.end()) line = root->second;
+        } else {
+            for (const Other& other : entries_[jumped.context].others)
+                if (other.function == function) line = other.line;
+        }
+        if (line != 0 && lines_[line - 1].kind == events::StackKind::kJumped)
+            calls_[line - 1] += jumped.number;
     }
 }
 
@@ -216,6 +263,7 @@ void StackLines::enter(const Context& context, std::span<const symbols::Frame> c
 std::uint32_t StackLines::add_line(const Line& line) {
     lines_.push_back(line);
     counts_.resize(counts_.size() + profile_.columns.size());
+    calls_.push_back(0);
     return static_cast<std::uint32_t>(lines_.size());
 }
 
@@ -286,6 +334,12 @@ void StackLines::write(events::Writer& writer) const {
                       .line = line.call_line,
                       .function = line.function},
                      std::span(counts_).subspan(i * columns, columns));
+    }
+    if (profile_.calls.empty()) return;
+    writer.calls(calls_);
+    for (const auto& [key, number] : recursions_) {
+        const auto& [line, caller, site, source_line] = key;
+        writer.recursion({line, caller, site.object, site.address, source_line}, number);
     }
 }
 

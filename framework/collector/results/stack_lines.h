@@ -73,6 +73,9 @@ class StackLines {
         return has_counts(row, false) || has_counts(row, true);
     }
     // `frames` belong to the counts of the context.
+    void count_calls(CountedCode& code);
+    // Returns the number of the line that the calls of a context enter; 0 without one.
+    std::uint32_t entered_by_calls(std::uint32_t context) const;
     void follow_jumps(const Context& context, std::string_view called,
                       std::span<const std::span<const symbols::Frame>> frames,
                       const CountedCode::Jumps& jumps);
@@ -97,6 +100,10 @@ class StackLines {
     std::vector<Entry> entries_;       // by context
     std::vector<Line> lines_;          // by their number in the file, from 1
     std::vector<std::uint64_t> counts_;
+    std::vector<std::uint64_t> calls_;  // by line
+    std::map<std::tuple<std::uint32_t, std::uint32_t, ObjectPlace, std::uint32_t>, std::uint64_t>
+        recursions_;  // by line, line of the caller, and place and source line of the call
+    std::vector<ObjectPlace> sites_, jumped_;  // of the profile's recursive calls, and jumps
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::string_view>, std::uint32_t> inlined_;
     std::map<std::string_view, std::uint32_t> roots_;  // by function, for code outside of all calls
 };

@@ -1,5 +1,6 @@
 #include "framework/collector/run/image_profile.h"
 
+#include "framework/collector/results/call_counts.h"
 #include "framework/collector/results/groups.h"
 #include "framework/collector/results/profile.h"
 #include "framework/collector/results/shares.h"
@@ -137,12 +138,33 @@ void ImageProfile::divide_among_threads(Feed& feed) {
 
 // Skips profilers that capture calls, because they know which counts have no context. Skips calls,
 // because they count in the context that they enter.
-void ImageProfile::divide_among_contexts(Feed& feed, std::span<const std::uint32_t> alike) {
+void ImageProfile::divide_among_contexts(Feed& feed, const ProfileWriter& writer,
+                                         std::span<const std::uint32_t> alike, Profile& profile) {
     const std::vector<bool> columns = columns_that([&](std::size_t profiler, std::size_t event) {
         return !captures_calls_[profiler] && !session_.profilers[profiler]->lost() &&
                session_.columns.event(session_.columns.first(profiler) + event).unit != "calls";
     });
-    divide_by_executions(counts_.contexts, columns, feed, feed.executions_by_context(), alike);
+    const Executions executions = feed.executions_by_context();
+    const std::vector<bool> first_rows = writer.first_of_functions();
+    const std::vector<std::uint32_t> rows = rows_of_instructions(feed);
+    std::vector<bool> firsts;
+    for (const std::uint32_t row : rows)
+        firsts.push_back(row != SampleDatabase::kNoRow && first_rows[row]);
+    // The first instruction of a function is known only if all executed ones have rows.
+    for (std::size_t i = 0; i < rows.size() && i < feed.executions().size(); ++i)
+        if (feed.executions()[i] != 0 && rows[i] == SampleDatabase::kNoRow)
+            firsts.assign(rows.size(), false);
+    const CodeTables code = feed.reader().code();
+    CallCounts counts(code, profile.contexts, profile.calls, firsts);
+    const auto counted = [&](const Feed::TakeExecutions& take) {
+        executions([&](std::span<const ContextExecutions> executed) {
+            counts.add(executed);
+            take(executed);
+        });
+    };
+    divide_by_executions(counts_.contexts, columns, feed,
+                         executions ? Executions(counted) : Executions(), alike);
+    profile.jumped = counts.jumped();
 }
 
 // Returns the data references by row. Each execution of an instruction with references counts once.
@@ -320,8 +342,12 @@ void ImageProfile::write(Feed& feed, const std::string& incomplete, bool replace
     if (!counts_.contexts.counts.empty() || profile.all_have_contexts) add_jumps(profile, feed);
     if (profile.columns.empty()) return;  // profilers without events write their own output
 
+    if (profile.all_have_contexts) profile.calls = added_up(feed.calls());
     ProfileWriter writer(profile);
-    if (profile.all_have_contexts) divide_among_contexts(feed, writer.alike());
+    if (profile.all_have_contexts) {
+        const std::vector<std::uint32_t> alike = writer.alike();
+        divide_among_contexts(feed, writer, alike, profile);
+    }
     const std::string& out = session_.settings.out;
     const std::string file = replaced ? file_of_image(out, image_) : file_of_process(out, image_);
     try {

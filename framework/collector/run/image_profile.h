@@ -74,7 +74,9 @@ class ImageProfile {
                               const Executions& executions, std::span<const std::uint32_t> alike);
     void divide_among_objects(Feed& feed);
     void divide_among_threads(Feed& feed);
-    void divide_among_contexts(Feed& feed, std::span<const std::uint32_t> alike);
+    // Also counts the calls of the profile.
+    void divide_among_contexts(Feed& feed, const ProfileWriter& writer,
+                               std::span<const std::uint32_t> alike, Profile& profile);
     std::vector<std::uint64_t> references(Feed& feed) const;
     static void add_jumps(Profile& profile, Feed& feed);
     std::string errors(const Sampling& sampling) const;

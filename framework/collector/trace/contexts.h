@@ -23,6 +23,13 @@
 
 namespace assay::collector {
 
+// How often the instruction at `site` in the context `caller` has led to `context`. A recursive
+// call can lead to a context with another caller.
+struct ContextCalls {
+    std::uint32_t caller, context;
+    std::uint64_t site, number;
+};
+
 class ContextTree {
   public:
     static constexpr std::uint32_t kMostContexts = 4 * 1024 * 1024;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <map>
@@ -13,7 +14,9 @@
 namespace assay::collector {
 namespace {
 
-constexpr std::uint64_t kRangeMask = ~(trace::kCodeRange - 1);
+using trace::range_of;
+
+constexpr std::uint32_t kPortion = 2048;  // nodes that are read at once
 
 // The blocks of each range of code, sorted by their words, and the counts that have not been
 // reported yet.
@@ -27,7 +30,7 @@ class CountedBlocks {
             const trace_block_t& row = counts.code.blocks[block];
             if (words[block] == 0 || row.first_instr >= counts.executions.size()) continue;
             executions_[block] = counts.executions[row.first_instr];
-            ranges_[row.pc & kRangeMask].push_back({words[block], block});
+            ranges_[range_of(row.pc)].push_back({words[block], block});
         }
         for (auto& [range, counted] : ranges_) std::sort(counted.begin(), counted.end());
         // A node counts these executions although no instruction of the block was executed.
@@ -77,7 +80,7 @@ class LeftBlocks {
         for (const trace::PartialEvent& event : counts.left_early) {
             Left left{words[event.block], event.block, event.executed, event.times};
             if (left.word == 0) continue;
-            const std::uint64_t range = counts.code.blocks[event.block].pc & kRangeMask;
+            const std::uint64_t range = range_of(counts.code.blocks[event.block].pc);
             const std::uint64_t known = counted_by(event, range, left.word);
             if (known != 0) by_node_[{event.slot, event.node}].push_back(left);
             left.times -= std::min(left.times, known);
@@ -115,7 +118,7 @@ class LeftBlocks {
         segment_.read_context_nodes(event.slot, event.node, words, read);
         trace::ContextNode node;
         std::memcpy(&node, read.data(), sizeof node);
-        if (node.range != range) return 0;
+        if (range_of(node.entry) != range) return 0;
         const auto own = std::span(read).subspan(word, counters);
         const std::uint64_t all = std::accumulate(own.begin(), own.end(), std::uint64_t{0});
         std::uint64_t& told = told_[{event.slot, event.node, word}];
@@ -140,20 +143,21 @@ ExecutedContexts::Slot& ExecutedContexts::slot(std::uint32_t index) {
 // Enters the context of the next node. A node comes after its parent and its frame.
 bool ExecutedContexts::enter(Slot& slot, const trace::ContextNode& node) {
     const auto number = static_cast<std::uint32_t>(slot.contexts.size());
-    const bool begins = node.kind != trace::ContextNode::kJump;
+    const bool begins =
+        node.kind != trace::ContextNode::kJump && node.kind != trace::ContextNode::kAgain;
     const bool in_order = begins ? node.frame == number && (number == 0 || node.parent < number)
-                                 : node.frame < number;
+                                 : node.frame < number && node.parent < number;
     if (!in_order || node.number != number || (number == 0) != (node.kind == node.kRoot))
         return false;
     std::uint32_t context = 0;
-    if (node.kind == trace::ContextNode::kJump)
+    if (!begins)
         context = slot.contexts[node.frame];
     else if (node.kind == trace::ContextNode::kCall && node.beyond == 0)
         context = tree_.enter(slot.contexts[node.parent], node.site, node.entry, 0);
     else if (node.kind == trace::ContextNode::kHandler && node.beyond == 0)
         context =
             tree_.enter(slot.contexts[node.parent], node.site, node.entry, TRACE_CONTEXT_SIGNAL);
-    else if (node.kind > trace::ContextNode::kJump)
+    else if (node.kind > trace::ContextNode::kAgain)
         return false;
     slot.contexts.push_back(context);
     return true;
@@ -161,7 +165,6 @@ bool ExecutedContexts::enter(Slot& slot, const trace::ContextNode& node) {
 
 // Reads the next nodes, at least one.
 void ExecutedContexts::read_nodes(std::uint32_t index) {
-    constexpr std::uint32_t kPortion = 2048;
     const std::uint32_t words = trace::context_words(segment_.control().spec);
     Slot& slot = this->slot(index);
     const auto first = static_cast<std::uint32_t>(slot.nodes.size());
@@ -217,16 +220,39 @@ void ExecutedContexts::enter_all(std::uint32_t slots) {
         enter(slot, segment_.context_node_count(slot));
 }
 
+std::vector<ContextCalls> ExecutedContexts::calls(std::uint32_t slots) {
+    std::vector<ContextCalls> result;
+    const std::uint32_t words = trace::context_words(segment_.control().spec);
+    std::vector<std::uint64_t> read;
+    for (std::uint32_t index = 0; index < slots; ++index) {
+        const Slot& slot = this->slot(index);
+        const auto count = static_cast<std::uint32_t>(slot.contexts.size());
+        for (std::uint32_t first = 0; first < count; first += kPortion) {
+            const std::uint32_t portion = std::min(kPortion, count - first);
+            read.resize(std::size_t{portion} * words);
+            segment_.read_context_nodes(index, first, words, read);
+            for (std::uint32_t i = 0; i < portion; ++i) {
+                const trace::ContextNode& node = slot.nodes[first + i];
+                const bool calls = node.kind != node.kRoot && node.kind != node.kJump;
+                if (!calls || node.beyond != 0) continue;
+                constexpr std::size_t kWord = offsetof(trace::ContextNode, calls) / sizeof read[0];
+                result.push_back({slot.contexts[node.parent], slot.contexts[first + i], node.site,
+                                  read[std::size_t{i} * words + kWord]});
+            }
+        }
+    }
+    return result;
+}
+
 void ExecutedContexts::for_each(std::uint32_t slots, const Counts& counts,
                                 const std::function<void(const Executed&)>& visit) {
-    constexpr std::uint32_t kPortion = 2048;
     CountedBlocks blocks(segment_, counts);
     LeftBlocks left_blocks(segment_, counts);
     const std::uint32_t counters = trace::counters(segment_.control().spec);
     const std::uint32_t words = trace::context_words(segment_.control().spec);
     const auto visit_node = [&](std::uint32_t index, const trace::ContextNode& node,
                                 std::uint32_t context, std::span<const std::uint64_t> node_words) {
-        const auto counted = blocks.in_range(node.range);
+        const auto counted = blocks.in_range(range_of(node.entry));
         std::uint64_t executions = 0, mispredictions = 0;
         const auto visit_left = [&](std::span<LeftBlocks::Left> all, std::uint16_t word) {
             for (LeftBlocks::Left& left : all) {
@@ -248,7 +274,7 @@ void ExecutedContexts::for_each(std::uint32_t slots, const Counts& counts,
                 executions = std::accumulate(own.begin(), own.end(), std::uint64_t{0});
                 mispredictions = counters == 1 ? 0 : own[1] + own[2];
                 visit_left(left_blocks.of_node(index, node), word);
-                visit_left(left_blocks.of_range(node.range), word);
+                visit_left(left_blocks.of_range(range_of(node.entry)), word);
             }
             if (executions == 0) continue;
             const bool last = std::next(at) == counted.end() || std::next(at)->first != word;
@@ -271,7 +297,7 @@ void ExecutedContexts::for_each(std::uint32_t slots, const Counts& counts,
                 const trace::ContextNode& node = slot.nodes[first + i];
                 if (node.beyond != 0)
                     complete_ = false;
-                else
+                else if (node.kind != trace::ContextNode::kAgain)
                     visit_node(index, node, slot.contexts[first + i],
                                std::span(read).subspan(std::size_t{i} * words, words));
             }

@@ -42,6 +42,10 @@ class ExecutedContexts {
         std::uint64_t mispredictions;  // of the block's branch, if mispredictions are counted
     };
     void enter_all(std::uint32_t slots);
+    // The calls and interruptions that have led to contexts, after enter_all(). Several entries can
+    // have the same contexts and site. The numbers of direct calls mean nothing: these were
+    // executed as often as their instructions.
+    std::vector<ContextCalls> calls(std::uint32_t slots);
     // Calls `visit` for the executions of the first `slots` slots. Executions for which the driver
     // had no room are missing.
     void for_each(std::uint32_t slots, const Counts& counts,

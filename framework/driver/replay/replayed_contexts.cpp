@@ -140,7 +140,7 @@ namespace {
 constexpr std::uint64_t kBelowAll = UINT64_MAX;  // the address of a stack's first frame
 
 bool is_in_range(const trace::ContextNode& node, std::uint64_t pc) {
-    return node.range == (pc & ~(trace::kCodeRange - 1));
+    return trace::range_of(node.entry) == trace::range_of(pc);
 }
 
 }  // namespace

@@ -11,9 +11,9 @@ namespace {
 using std::uint32_t;
 using std::uint64_t;
 using trace::mixed;
+using trace::range_of;
 
 constexpr uint64_t kKiB = 1024;
-constexpr uint64_t kRangeMask = ~(trace::kCodeRange - 1);
 // The address of a stack's first frame. No stack pointer is above it.
 constexpr uint64_t kHighest = UINT64_MAX;
 constexpr uint32_t kNone = UINT32_MAX;
@@ -98,13 +98,14 @@ IN_TRANSLATED_CODE void CallTree::begin_thread() {
         for (Found& found : found_) found.parent = nullptr;
         new_node({.entry = 0,
                   .site = 0,
-                  .range = 1,  // holds no code
                   .number = 0,
                   .parent = 0,
                   .frame = 0,
                   .kind = Node::kRoot,
                   .beyond = 0,
-                  .recursion = {0, 0, 0}});
+                  .recursion = {0, 0, 0},
+                  .calls = 0,
+                  .next = nullptr});
     }
     *state_ = {node_at(0), nullptr, nullptr, 0};
     left_last_ = left_before_ = arrived_at_ = 0;
@@ -161,6 +162,7 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::new_node(const Node& node) {
     }
     *made = node;
     made->number = index;
+    if (made->next == nullptr) made->next = made;
     __atomic_store_n(&nodes_->count, index + 1, __ATOMIC_RELEASE);
     return made;
 }
@@ -205,18 +207,19 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::find_or_make(Node* parent, Node::Ki
     Node* node = call.recursion.within > recursion_ ? by_set : nullptr;
     if (call.context != trace::kNoContext) node = node_at(call.context);
     if (node != nullptr) {
-        node = in_range(node, target);
+        node = again(parent, site, node);
     } else if (made < most_nodes_ - kBeyond) {
         const bool jumps = kind == Node::kJump;
         node = new_node({.entry = target,
                          .site = site,
-                         .range = target & kRangeMask,
                          .number = made,
                          .parent = number,
                          .frame = jumps ? number : made,
                          .kind = kind,
                          .beyond = parent->beyond,
-                         .recursion = call.recursion});
+                         .recursion = call.recursion,
+                         .calls = 0,
+                         .next = nullptr});
         if (call.key_by_set != 0 && by_set == nullptr) remember(call.key_by_set, kBySet, node);
     } else {
         return beyond(target);
@@ -225,30 +228,47 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::find_or_make(Node* parent, Node::Ki
     return node;
 }
 
+// A node for the calls at `site` that go on in `node`, the node of an earlier call.
+IN_TRANSLATED_CODE CallTree::Node* CallTree::again(const Node* parent, uint64_t site, Node* node) {
+    const uint32_t made = nodes_->count;
+    if (made >= most_nodes_ - kBeyond) return node;
+    return new_node({.entry = node->entry,
+                     .site = site,
+                     .number = made,
+                     .parent = parent->number,
+                     .frame = node->number,
+                     .kind = Node::kAgain,
+                     .beyond = parent->beyond,
+                     .recursion = {},
+                     .calls = 0,
+                     .next = node});
+}
+
 // When the nodes are used up, all contexts share one node for each range of code.
 IN_TRANSLATED_CODE CallTree::Node* CallTree::beyond(uint64_t target) {
-    const uint64_t range = target & kRangeMask;
+    const uint64_t range = range_of(target);
     if (Node* const node = known(range, kByRange)) return node;
     const uint32_t made = nodes_->count;
     Node* const node = new_node({.entry = target,
                                  .site = 0,
-                                 .range = range,
                                  .number = made,
                                  .parent = 0,
                                  .frame = made,
                                  .kind = Node::kCall,
                                  .beyond = 1,
-                                 .recursion = trace::first_call(0, range, made)});
+                                 .recursion = trace::first_call(0, range, made),
+                                 .calls = 0,
+                                 .next = nullptr});
     remember(range, kByRange, node);
     return node;
 }
 
 // The node that counts the blocks of the range of `pc` in the frame of `node`.
 IN_TRANSLATED_CODE CallTree::Node* CallTree::in_range(Node* node, uint64_t pc) {
-    const uint64_t range = pc & kRangeMask;
-    if (node->range == range) return node;
+    const uint64_t range = range_of(pc);
+    if (range_of(node->entry) == range) return node;
     Node* const frame = frame_of(node);
-    return frame->range == range ? frame : child(frame, Node::kJump, 0, range);
+    return range_of(frame->entry) == range ? frame : child(frame, Node::kJump, 0, range);
 }
 
 // --- Calls and jumps.
@@ -260,8 +280,11 @@ IN_TRANSLATED_CODE void CallTree::call(const CallSite& site, uint64_t target, ui
     Node* const caller = state_->node;
     push(in_range(caller, site.behind), address);
     Node* const callee = child(caller, Node::kCall, site.pc, target);
-    if (site.word != 0) word_of(caller, site.word) = reinterpret_cast<uint64_t>(callee);
-    state_->node = callee;
+    // Translated code counts no direct calls.
+    const Node* const known = site.target != 0 ? callee->next : callee;
+    if (site.word != 0) word_of(caller, site.word) = reinterpret_cast<uint64_t>(known);
+    ++callee->calls;
+    state_->node = callee->next;
 }
 
 // A stack without frames can be a moved stack (follow_moved_stack). An indirect jump from there is
@@ -323,6 +346,7 @@ IN_TRANSLATED_CODE void CallTree::enter_handler(uint64_t address, uint64_t inter
     move(address, kOfHandler);
     push(state_->node, address);
     state_->node = child(below, Node::kHandler, interrupted, handler);
+    ++state_->node->calls;
 }
 
 IN_TRANSLATED_CODE void CallTree::push(Node* caller, uint64_t address) {

@@ -87,6 +87,7 @@ class CallTree {
     Node* in_range(Node* node, std::uint64_t pc);
     Node* child(Node* parent, Node::Kind kind, std::uint64_t site, std::uint64_t target);
     Node* find_or_make(Node* parent, Node::Kind kind, std::uint64_t site, std::uint64_t target);
+    Node* again(const Node* parent, std::uint64_t site, Node* node);
     Node* known(std::uint64_t key, std::uint32_t parent) const;
     Node* new_node(const Node& node);
     void remember(std::uint64_t key, std::uint32_t parent, Node* node);

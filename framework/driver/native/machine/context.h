@@ -98,12 +98,12 @@ struct Context {
     // Stubs of CodeCache have their own stack, because the memory below the target's stack pointer
     // may be in use or unmapped. While a stub runs, `target_sp` holds the target's stack pointer.
     std::uint64_t target_sp, stub_sp;
-    std::uint64_t stub_stack[64];
+    std::uint64_t stub_stack[128];
     FirstLevel* first_level;  // the thread's, or nullptr: kFirstLevelInContext
     CallState calls;
     CallTree* call_tree;     // nullptr without contexts
     std::uint64_t call_rax;  // holds rax for a few instructions: contexts.cpp
-    unsigned char unused[kIndirectTableOffset - 0x4140 - (trace::kMostValues + 81) * 8];
+    unsigned char unused[kIndirectTableOffset - 0x4140 - (trace::kMostValues + 145) * 8];
     // Whole pages, because threads share it: CodeCache::share_indirect_table().
     std::uint64_t indirect_table[kVersions][kIndirectEntries];
     Predictor predictor;

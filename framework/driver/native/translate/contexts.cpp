@@ -14,13 +14,11 @@ constexpr std::size_t kSpare = offsetof(Context, call_rax);
 constexpr std::int32_t kFrameBytes = sizeof(CallFrame);
 constexpr std::int32_t kCaller = offsetof(CallFrame, caller),
                        kAddress = offsetof(CallFrame, address);
-constexpr std::int32_t kEntry = offsetof(trace::ContextNode, entry);
-constexpr std::int32_t kRange = offsetof(trace::ContextNode, range);
+constexpr std::int32_t kEntry = offsetof(trace::ContextNode, entry),
+                       kCalls = offsetof(trace::ContextNode, calls),
+                       kNext = offsetof(trace::ContextNode, next);
+using trace::range_of;
 constexpr auto kLast = static_cast<std::int32_t>(trace::kCodeRange - 1);
-
-std::uint64_t range_of(std::uint64_t pc) {
-    return pc & ~(trace::kCodeRange - 1);
-}
 
 Address at(unsigned base, std::int32_t displacement) {
     return {static_cast<std::uint8_t>(base), kNoGpr, 1, displacement};
@@ -235,6 +233,8 @@ void Contexts::call_indirectly(const Instruction& branch) {
         unknown = load_next(RDX, word);
         hot_.with_memory(kCompareMemory, RCX, at(RDX, kEntry));
         another = hot_.jump_if(kNotEqual, hot_.address);
+        hot_.with_memory(kIncrement, 0, at(RDX, kCalls));
+        hot_.with_memory(kLoad, RDX, at(RDX, kNext));
         enter_callee(RAX, RDX);
     } else {
         unknown = hot_.jump(hot_.address);
@@ -251,7 +251,7 @@ void Contexts::jump_indirectly(const Instruction& branch) {
     const std::uint32_t word = word_of_way(branch.pc, 0);
     // Most jumps stay in the same range, such as those of switch statements.
     hot_.load_context(RAX, kNode);
-    hot_.with_memory(kLoad, RAX, at(RAX, kRange));
+    hot_.with_memory(kLoad, RAX, at(RAX, kEntry));
     hot_.registers(0x31, RAX, RCX);  // xor
     hot_.group1(kCompare, RAX, kLast, true);
     const std::uint64_t elsewhere = hot_.jump_if(kAbove, hot_.address);
@@ -264,7 +264,7 @@ void Contexts::jump_indirectly(const Instruction& branch) {
         cold_.registers(0x85, RAX, RAX);  // test
         unknown = cold_.jump_if(kEqual, cold_.address);
         cold_.store_context(kSpare, RAX);
-        cold_.with_memory(kLoad, RAX, at(RAX, kRange));
+        cold_.with_memory(kLoad, RAX, at(RAX, kEntry));
         cold_.registers(0x31, RAX, RCX);  // xor
         cold_.group1(kCompare, RAX, kLast, true);
         another = cold_.jump_if(kAbove, cold_.address);
@@ -285,7 +285,7 @@ void Contexts::come_back() {
     const std::uint64_t elsewhere = hot_.jump_if(kNotEqual, hot_.address);
     hot_.with_memory(kLoad, RAX, at(RAX, kCaller - kFrameBytes));
     hot_.store_context(kNode, RAX);
-    hot_.with_memory(kLoad, RAX, at(RAX, kRange));
+    hot_.with_memory(kLoad, RAX, at(RAX, kEntry));
     hot_.registers(0x31, RAX, RCX);  // xor
     hot_.group1(kCompare, RAX, kLast, true);
     const std::uint64_t outside = hot_.jump_if(kAbove, hot_.address);

@@ -2,7 +2,9 @@
 // and Predictions count blocks in the words of this node.
 //
 //   a call             pushes the present node on the stack of frames. The word of the call has the
-//                      callee's node. For an indirect call, the node's entry must be the target
+//                      callee's node. For an indirect call, the node's entry must be the target,
+//                      and the node counts the call. A direct call is executed as often as its
+//                      block
 //   a return           finds the caller's node in the innermost frame. The frame's address must be
 //                      the stack pointer, and the return address must lie in the node's range
 //   a way to a block   in another range of code: the word of this way has the node
