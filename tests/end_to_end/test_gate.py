@@ -300,6 +300,33 @@ class Workflows(unittest.TestCase):
             (self.repository / name).unlink()
         return result.returncode, comment, result.stderr
 
+    def test_history(self):
+        """The commit is named in which a function grew; names give the order, by number."""
+        history = self.folder / "history"
+        inlined = SOURCE.replace(*INLINED)
+        for number, source in ((8, SOURCE), (9, inlined), (10, inlined.replace(*SLOWER)),
+                               (11, inlined.replace(*SLOWER))):
+            self.commit(f"Commit {number}", source + f"// {number}\n")
+            result = run(["./count.sh", ".", history / f"{number}-abc"], cwd=self.repository,
+                         env=self.environment)
+            self.assertEqual(result.returncode, 0, result.stderr)
+        result = run([ASSAY, "history", history])
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("Ir of work\n", result.stdout)
+        rows = re.findall(r"(?m)^(\d+)-abc +([\d,]+) +(\S*) +\|( *)\*( *)\|$", result.stdout)
+        self.assertEqual([row[0] for row in rows], ["8", "9", "10", "11"])
+        counts = [int(row[1].replace(",", "")) for row in rows]
+        self.assertEqual((counts[2], counts[3]), (counts[3], max(counts)))
+        self.assertEqual(([len(row[4]) for row in rows][2:], max(len(row[3]) for row in rows)), ([0, 0], 39))
+        grown = result.stdout.split("\n10-abc", 1)[1]
+        self.assertRegex(grown.splitlines()[1], r"^    \+[\d,]+ \(\+1\.0%\)  .*work.cpp:.*stir")
+        self.assertEqual(result.stdout.count("stir"), 1, result.stdout)
+        none = run([ASSAY, "history", "--show=Bc", history])
+        self.assertEqual((none.returncode, none.stderr.count("\n")), (125, 1))
+        self.assertIn("no event 'Bc'", none.stderr)
+        empty = run([ASSAY, "history", self.repository / ".git"])
+        self.assertEqual(empty.returncode, 125)
+
     def test_inlining_passes_and_a_slower_loop_fails(self):
         inlined = SOURCE.replace(*INLINED)
         self.commit("Inline a function", inlined)

@@ -5,6 +5,7 @@
 #include "tools/check_plugin/check_plugin.h"
 #include "tools/cli/run.h"
 #include "tools/diff/diff.h"
+#include "tools/diff/history.h"
 #include "tools/export/export.h"
 #include "tools/list/list.h"
 #include "tools/merge/merge.h"
@@ -51,6 +52,8 @@ constexpr std::array kCommands = {
     Command{"merge", "-o OUT FILE...", "adds up events files into one", merge_main, merge_options},
     Command{"diff", "OLD NEW", "shows what changed from one file to another", diff_main,
             diff::options},
+    Command{"history", "DIR", "shows counts over a series of versions, and where functions grew",
+            history_main, diff::history_options},
     Command{"export", "--format=FORMAT FILE...",
             "converts events files for KCachegrind, pprof, speedscope and others", export_main,
             exporting::options},
