@@ -310,6 +310,13 @@ GeneratedCode GeneratedCode::of_process(pid_t pid, const std::vector<std::string
         if (!is_jitdump(path) || !dumps.insert(path).second) continue;
         if (const auto bytes = read_file(path, begin)) remark(path, code.add_jitdump(path, *bytes));
     }
+    const bool is_java =
+        std::any_of(mapped_files.begin(), mapped_files.end(),
+                    [](const std::string& path) { return path.ends_with("/libjvm.so"); });
+    if (is_java && code.empty())
+        log::remark(
+            "compiled Java functions have no names; run java 17 or later with "
+            "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit to see them");
     return code;
 }
 

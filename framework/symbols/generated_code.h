@@ -27,7 +27,8 @@ class GeneratedCode {
     // Finds and reads the files of a process, as perf does: /tmp/perf-PID.map, and each jit-*.dump
     // that the process has mapped as code. `mapped_files` are in the order of mapping. Skips files
     // that were last written before `begin`, because they belong to an earlier process, and files
-    // of users other than the current user and root. Logs errors in the files.
+    // of users other than the current user and root. Logs errors in the files, and
+    // how to get a file from a Java virtual machine that has written none.
     static GeneratedCode of_process(pid_t pid, const std::vector<std::string>& mapped_files,
                                     std::time_t begin);
 

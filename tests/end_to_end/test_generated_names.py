@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Names of code that a program makes itself: perf maps and jitdump files."""
 
+import re
+import sys
 import unittest
 from pathlib import Path
 
@@ -87,6 +89,55 @@ class GeneratedNames(unittest.TestCase):
                           "console.log(t);\n")
         counts, _ = self.profiled("--perf-basic-prof", script, program="node")
         self.assertTrue(any("hot" in name and "a.js" in name for name in counts))
+
+    @support.needs("java", "javac")
+    def test_java(self):
+        (self.folder / "Hot.java").write_text(
+            "public class Hot {\n"
+            "  static int hot(int n) { int s = 0; for (int i = 0; i < n; ++i) s += i % 7; return s; }\n"
+            "  public static void main(String[] words) {\n"
+            "    int t = 0; for (int i = 0; i < 20000; ++i) t += hot(500); System.out.println(t);\n"
+            "  }\n}\n")
+        compiled = run(["javac", "-d", self.folder, self.folder / "Hot.java"])
+        self.assertEqual(compiled.returncode, 0, compiled.stderr)
+        flags = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit"]
+        for given in ([], flags):
+            counts, said = self.profiled(*given, "-cp", self.folder, "Hot", program="java",
+                                         options=["--cache-sim=no"])
+            hint = [line for line in said.splitlines() if " ".join(flags) in line]
+            self.assertEqual(len(hint), 0 if given else 1, said)
+            self.assertEqual(any("Hot.hot" in name for name in counts), bool(given))
+
+    @support.needs("erl", "erlc")
+    def test_erlang(self):
+        (self.folder / "hot.erl").write_text(
+            "-module(hot).\n-export([main/0]).\n"
+            "hot(0, S) -> S;\nhot(N, S) -> hot(N - 1, S + N rem 7).\n"
+            'main() -> io:format("~p~n", [hot(100000, 0)]), halt().\n')
+        compiled = run(["erlc", "-o", self.folder, self.folder / "hot.erl"])
+        self.assertEqual(compiled.returncode, 0, compiled.stderr)
+        counts, _ = self.profiled("-noshell", "-noinput", "+S", "1", "+JPperf", "map", "-s", "hot", "main",
+                                  program="erl", options=["--cache-sim=no"])
+        self.assertGreater(counts["$hot:hot/2"], 500_000)
+
+    @support.needs("luajit")
+    def test_luajit(self):
+        """It writes no file for profilers."""
+        script = self.folder / "hot.lua"
+        script.write_text("local s = 0 for i = 1, 1e6 do s = s + i % 7 end print(s)\n")
+        self.profiled(script, program="luajit", options=["--cache-sim=no"])
+        [generated] = [line.split()[2] for line in self.objects() if "[anonymous]" in line]
+        of_generated = re.findall(rf"(?m)^fl=#! at {generated}:0x\w+ \d+ (\d+)$", self.out.read_text())
+        self.assertGreater(sum(map(int, of_generated)), 1_000_000)
+
+    def test_python(self):
+        """Since Python 3.12."""
+        if sys.version_info < (3, 12):
+            self.skipTest("needs Python 3.12 or later")
+        script = self.folder / "hot.py"
+        script.write_text("def hot(n):\n    return sum(i % 7 for i in range(n))\nprint(hot(10000))\n")
+        counts, _ = self.profiled("-X", "perf", script, program=sys.executable, options=["--cache-sim=no"])
+        self.assertIn(f"py::hot:{script}", counts)
 
 
 if __name__ == "__main__":
