@@ -76,9 +76,11 @@ def terminal_text(leader: int) -> str:
 
 # The Debian packages of programs that tests need and that assay itself does not.
 PACKAGES = {"bzip2": "bzip2", "callgrind_annotate": "valgrind", "cg_annotate": "valgrind",
-            "cg_diff": "valgrind", "cg_merge": "valgrind", "cmake": "cmake", "fish": "fish",
-            "g++": "g++", "gcc": "gcc", "gdb": "gdb", "git": "git", "go": "golang-go",
-            "groff": "groff", "less": "less", "make": "make", "man": "man-db", "meson": "meson",
+            "cg_diff": "valgrind", "cg_merge": "valgrind", "cmake": "cmake",
+            "erl": "erlang-base", "erlc": "erlang-base", "fish": "fish", "g++": "g++", "gcc": "gcc",
+            "gdb": "gdb", "git": "git", "go": "golang-go", "groff": "groff",
+            "java": "default-jre-headless", "javac": "default-jdk-headless", "jq": "jq",
+            "less": "less", "luajit": "luajit", "make": "make", "man": "man-db", "meson": "meson",
             "mpicc": "libopenmpi-dev", "mpirun": "openmpi-bin", "node": "nodejs",
             "objcopy": "binutils", "pgrep": "procps", "pkg-config": "pkg-config",
             "qemu-x86_64": "qemu-user", "sqlite3": "sqlite3", "strace": "strace",

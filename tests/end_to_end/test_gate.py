@@ -247,9 +247,44 @@ def github_steps(workflow: str) -> dict[str, str]:
     return steps
 
 
-def gitlab_script(workflow: str) -> str:
-    script = re.search(r"  script:\n((?:    - .*\n)+)", workflow)[1]
-    return "".join(line.removeprefix("    - ") + "\n" for line in script.splitlines())
+def gitlab_script(workflow: str, name="script") -> str:
+    """The lines of a script. A line that begins with >- goes on in the lines below it."""
+    script = re.search(rf"\n  {name}:\n((?:    .*\n)+)", workflow)[1]
+    commands = re.split(r"(?m)^    - ", script)[1:]
+    return "".join(" ".join(command.removeprefix(">-").split("\n      ")).strip() + "\n"
+                   for command in commands)
+
+
+# Stands for gh and for curl. It keeps the comments of a pull request as the host does.
+HOST = """#!/usr/bin/env python3
+import json, os, subprocess, sys
+from pathlib import Path
+
+words = sys.argv[1:]
+options = {a: b for a, b in zip(words, words[1:]) if a.startswith("--")}
+store = Path(os.environ["COMMENTS"])
+comments = json.loads(store.read_text())
+method = options.get("--method", options.get("--request", "GET"))
+url = next(word for word in reversed(words) if "/" in word and options.get("--jq") != word)
+assert "repos/o/r/issues" in url or "/projects/7/merge_requests/5/notes" in url, url
+if method == "GET":
+    body = json.dumps(comments)
+    if "--jq" in options:
+        body = subprocess.run(["jq", "--raw-output", options["--jq"]], input=body, check=True, text=True,
+                              stdout=subprocess.PIPE).stdout
+    print(body, end="")
+    sys.exit()
+name, _, file = (options.get("--field") or options["--data-urlencode"]).partition("@")
+assert name.strip("=") == "body"
+body = Path(file).read_text()
+last = url.rsplit("/", 1)[1]
+if method in ("PATCH", "PUT"):
+    next(each for each in comments if str(each["id"]) == last)["body"] = body
+else:
+    assert method == "POST" and last in ("comments", "notes")
+    comments.append({"id": len(comments) + 1, "user": {"type": "Bot"}, "body": body})
+store.write_text(json.dumps(comments))
+"""
 
 
 @needs("git", "make", "g++")
@@ -259,6 +294,8 @@ class Workflows(unittest.TestCase):
         page = (ROOT / "docs/guides/ci.md").read_text()
         steps = github_steps(block(page, "yaml", "### GitHub"))
         self.assertEqual(list(steps), ["Count", "Compare", "Comment"])
+        self.comment_scripts = {"github": steps["Comment"],
+                                "gitlab": gitlab_script(block(page, "yaml", "### GitLab"), "after_script")}
         self.scripts = {"github": steps["Count"] + steps["Compare"],
                         "gitlab": gitlab_script(block(page, "yaml", "### GitLab"))}
         bin_folder = self.folder / "bin"
@@ -299,6 +336,27 @@ class Workflows(unittest.TestCase):
         for name in ("comment.md", "counts.html", "work"):
             (self.repository / name).unlink()
         return result.returncode, comment, result.stderr
+
+    @needs("jq")
+    def test_a_comment_is_edited(self):
+        for name in ("gh", "curl"):
+            (self.folder / "bin" / name).write_text(HOST)
+            (self.folder / "bin" / name).chmod(0o755)
+        store = self.folder / "comments"
+        of_a_person = {"id": 1, "user": {"type": "User"}, "body": "Fine"}
+        environment = {**self.environment, "COMMENTS": str(store), "GITHUB_REPOSITORY": "o/r", "NUMBER": "5",
+                       "GITHUB_STEP_SUMMARY": str(self.folder / "summary"), "COMMENT_TOKEN": "t",
+                       "CI_API_V4_URL": "https://example.com", "CI_PROJECT_ID": "7",
+                       "CI_MERGE_REQUEST_IID": "5"}
+        for host, script in self.comment_scripts.items():
+            store.write_text(json.dumps([of_a_person]))
+            for text in ("### first\n", "### second\n"):
+                (self.repository / "comment.md").write_text(text)
+                result = run(["sh", "-eu", "-c", script], cwd=self.repository, env=environment)
+                self.assertEqual(result.returncode, 0, (host, result.stderr))
+                comments = json.loads(store.read_text())
+                self.assertEqual([each["body"] for each in comments],
+                                 ["Fine", "<!-- counts -->\n" + text], host)
 
     def test_history(self):
         """The commit is named in which a function grew; names give the order, by number."""
