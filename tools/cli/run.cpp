@@ -43,8 +43,8 @@ First steps:
   assay plugins cache                   what --D1 means, and what is counted
 
 The program behaves as it would alone: input, output, exit status and signals
-pass through. Build it with -g to get source lines. Without --plugin, the
-profiler is cache.
+pass through. Build it with -g to get source lines. Without --plugin, assay
+counts with --plugin=cache --branch-sim=yes --types.
 
 Options, before PROGRAM:
 
