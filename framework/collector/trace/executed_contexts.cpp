@@ -235,8 +235,12 @@ std::vector<ContextCalls> ExecutedContexts::calls(std::uint32_t slots) {
                 const trace::ContextNode& node = slot.nodes[first + i];
                 const bool calls = node.kind != node.kRoot && node.kind != node.kJump;
                 if (!calls || node.beyond != 0) continue;
+                const std::uint32_t caller = slot.contexts[node.parent];
+                const bool had_no_room = tree_.overflowed() && node.kind != node.kAgain &&
+                                         slot.contexts[first + i] == caller;
+                if (had_no_room) continue;
                 constexpr std::size_t kWord = offsetof(trace::ContextNode, calls) / sizeof read[0];
-                result.push_back({slot.contexts[node.parent], slot.contexts[first + i], node.site,
+                result.push_back({caller, slot.contexts[first + i], node.site,
                                   read[std::size_t{i} * words + kWord]});
             }
         }
