@@ -379,6 +379,9 @@ class Workflows(unittest.TestCase):
         grown = result.stdout.split("\n10-abc", 1)[1]
         self.assertRegex(grown.splitlines()[1], r"^    \+[\d,]+ \(\+1\.0%\)  .*work.cpp:.*stir")
         self.assertEqual(result.stdout.count("stir"), 1, result.stdout)
+        page = run([ASSAY, "history", "--format=html", history]).stdout
+        self.assertEqual((page.count("<circle "), page.count("<polyline "), page.count("work.cpp:")), (4, 1, 1))
+        self.assertEqual(run([ASSAY, "history", "-o", self.folder / "page.html", history]).returncode, 125)
         none = run([ASSAY, "history", "--show=Bc", history])
         self.assertEqual((none.returncode, none.stderr.count("\n")), (125, 1))
         self.assertIn("no event 'Bc'", none.stderr)

@@ -32,19 +32,6 @@ std::string_view take_digits(std::string_view text, std::size_t& at) {
     return text.substr(begin, at - begin);
 }
 
-// What a version has changed in the counts of a program.
-struct VersionCounts {
-    std::string name;
-    std::uint64_t count;
-    std::string change;  // from the version before; "" for none
-    std::vector<std::string> functions;
-};
-
-struct ProgramHistory {
-    std::string event;
-    std::vector<VersionCounts> versions;
-};
-
 std::string version_name(const std::string& path) {
     return printable(fs::path(path).filename().string());
 }
@@ -64,7 +51,7 @@ std::vector<std::string> grown_functions(const Comparison& comparison, std::size
 }
 
 void add_step(const Programs::Program& program, const std::string& before, const std::string& after,
-              std::map<std::string, ProgramHistory>& histories) {
+              Histories& histories) {
     const Comparison& comparison = *program.comparison;
     const std::size_t event = comparison.shown().front();
     const Change totals = comparison.totals();
@@ -79,31 +66,25 @@ void add_step(const Programs::Program& program, const std::string& before, const
 }
 
 // A line with a mark between the lowest and the highest count.
-std::string mark(std::uint64_t count, std::uint64_t lowest, std::uint64_t highest) {
+std::string mark(double height) {
     constexpr std::size_t kWidth = 40;
     std::string line(kWidth, ' ');
-    const double part = highest == lowest ? 0
-                                          : static_cast<double>(count - lowest) /
-                                                static_cast<double>(highest - lowest);
-    line[static_cast<std::size_t>(std::lround(part * (kWidth - 1)))] = '*';
+    line[static_cast<std::size_t>(std::lround(height * (kWidth - 1)))] = '*';
     return line;
 }
 
 void write_program_history(const std::string& command, const ProgramHistory& history,
                            Output& output) {
     std::size_t name_width = 0, count_width = 0;
-    std::uint64_t lowest = history.versions.front().count, highest = lowest;
     for (const VersionCounts& version : history.versions) {
         name_width = std::max(name_width, version.name.size());
         count_width = std::max(count_width, with_thousands(version.count).size());
-        lowest = std::min(lowest, version.count);
-        highest = std::max(highest, version.count);
     }
     output.section(fmt::format("{} of {}", history.event, printable(command)));
     for (const VersionCounts& version : history.versions) {
         output.write(fmt::format("{:<{}}  {:>{}}  {:>8}  |{}|\n", version.name, name_width,
                                  with_thousands(version.count), count_width, version.change,
-                                 mark(version.count, lowest, highest)));
+                                 mark(history.height(version))));
         for (const std::string& function : version.functions)
             output.write(fmt::format("    {}\n", function));
     }
@@ -111,6 +92,15 @@ void write_program_history(const std::string& command, const ProgramHistory& his
 }
 
 }  // namespace
+
+double ProgramHistory::height(const VersionCounts& version) const {
+    const auto [lowest, highest] = std::minmax_element(
+        versions.begin(), versions.end(),
+        [](const VersionCounts& a, const VersionCounts& b) { return a.count < b.count; });
+    if (lowest->count == highest->count) return 0;
+    return static_cast<double>(version.count - lowest->count) /
+           static_cast<double>(highest->count - lowest->count);
+}
 
 bool is_earlier(std::string_view a, std::string_view b) {
     std::size_t i = 0, j = 0;
@@ -147,8 +137,8 @@ std::vector<std::string> versions_in(const std::string& folder) {
     return paths;
 }
 
-void write_history(const Options& given, const std::vector<std::string>& versions, Output& output) {
-    std::map<std::string, ProgramHistory> histories;
+Histories histories_of(const Options& given, const std::vector<std::string>& versions) {
+    Histories histories;
     for (std::size_t i = 1; i < versions.size(); ++i) {
         Options options = given;
         options.old_path = versions[i - 1];
@@ -156,6 +146,10 @@ void write_history(const Options& given, const std::vector<std::string>& version
         for (const Programs::Program& program : compare_programs(options).all)
             add_step(program, versions[i - 1], versions[i], histories);
     }
+    return histories;
+}
+
+void write_history(const Histories& histories, Output& output) {
     for (const auto& [command, history] : histories)
         write_program_history(command, history, output);
     output.finish();
@@ -165,7 +159,7 @@ namespace {
 
 struct HistoryArguments {
     std::vector<std::string> folders, commands;
-    std::string event, threshold, pager = "auto";
+    std::string event, threshold, format = "text", out, pager = "auto";
 };
 
 constexpr const char* kHistoryPurpose =
@@ -178,6 +172,7 @@ constexpr const char* kHistoryExamples =
     "Examples:\n\n"
     "  assay history counts/\n"
     "  assay history --show=D1mr --threshold=1 counts/\n"
+    "  assay history --format=html -o history.html counts/\n"
     "  assay --out=counts/$(git rev-list --count HEAD)-$(git rev-parse --short HEAD) -- ./work\n\n"
     "Exit status: 0, or 125 if something could not be read, understood or written.\n";
 
@@ -188,6 +183,10 @@ void add_history_options(CommandLine& line, HistoryArguments& arguments) {
     line.add_text("--threshold", arguments.threshold, "P",
                   "name functions that changed by at least P % of the program's count, 0 to 20; "
                   "default: 0.1");
+    line.add_choice("--format", arguments.format, "text|html",
+                    "write text for a terminal, or a page of HTML; default: text");
+    line.add_text("-o,--out", arguments.out, "FILE",
+                  "write the page to a file instead of standard output");
     line.add_list("--mod-command", arguments.commands, "s/A/B/",
                   "change commands by a Perl search-and-replace expression before the profiles of "
                   "a program are matched; may be repeated");
@@ -218,10 +217,20 @@ int history_main(int argc, char** argv) {
         options.show = {arguments->event};
         options.sort = {{arguments->event, std::nullopt}};
     }
-    const std::vector<std::string> versions = diff::versions_in(arguments->folders.front());
+    const bool is_page = arguments->format == "html";
+    if (!is_page && !arguments->out.empty())
+        throw Error("--format=text is for terminals: leave out -o, or use --format=html");
+    const diff::Histories histories =
+        diff::histories_of(options, diff::versions_in(arguments->folders.front()));
+    if (is_page) {
+        Sink sink(arguments->out);
+        diff::write_history_page(histories, sink);
+        sink.finish();
+        return 0;
+    }
     Output output(stdout,
                   arguments->pager == "auto" ? Output::Paging::kIfLong : Output::Paging::kNever);
-    diff::write_history(options, versions, output);
+    diff::write_history(histories, output);
     return 0;
 }
 
