@@ -326,6 +326,36 @@ class Page(unittest.TestCase):
         self.browser.open(self.blocks + "#plots")
         self.assertIn("not in this report", self.texts("h2")[0])
 
+    def test_views_lead_to_one_another(self):
+        """From a frame to its lines, to a line's instructions and objects, and back to the frame."""
+        self.browser.open(self.heap + "#flame/Ir", 1400)
+        self.assertEqual(self.texts(".frame-lines"), [])
+        self.browser.evaluate("[...document.querySelectorAll('.frame')].find(each => each.textContent === 'move').click()")
+        self.browser.settle()
+        lines = self.texts(".frame-lines li")
+        self.assertRegex(self.texts(".frame-lines")[0], r"^Lines of move, particles\.c, for all its callers")
+        hot = next(i for i, line in enumerate(lines) if "particles[i].x += particles[i].v" in line)
+        self.browser.evaluate(f"document.querySelectorAll('.frame-lines li button')[{hot}].click()")
+        self.browser.settle()
+        self.assertEqual(self.view(), "source")
+        self.assertIn("particles[i].x +=", self.texts(".source .row.cursor .text")[0])
+        self.assertEqual(self.texts(".assembly .row"), [])
+        self.browser.evaluate("document.querySelector('.source .row.cursor').click()")
+        self.browser.settle()
+        self.assertGreater(len(self.texts(".assembly .row.of-line")), 3)
+        self.assertEqual(self.texts(".line-functions button"), ["move"])
+        self.assertRegex(self.texts(".status")[0], r"Cy by object: main \(particles\.c:\d+\)")
+        self.browser.press("a")  # closed for good
+        self.browser.evaluate("document.querySelectorAll('.source .row')[20].click()")
+        self.browser.settle()
+        self.assertEqual(self.texts(".assembly .row"), [])
+        self.browser.evaluate("[...document.querySelectorAll('.source .row')].find(each => each.textContent.includes('particles[i].x +=')).click()")
+        self.browser.settle()
+        self.browser.evaluate("document.querySelector('.line-functions button').click()")
+        self.browser.settle()
+        self.assertEqual(self.view(), "flame")
+        self.assertEqual(self.texts(".frame.cursor"), ["move"])
+
     def test_inclusive_counts(self):
         """Of calls, and of code that was inlined."""
         self.browser.open(self.heap + "#functions/Cy")

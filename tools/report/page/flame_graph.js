@@ -156,5 +156,6 @@ function FlameGraph({ data, event, openFunctionNamed, searchRef, go }) {
     </div>
     <div class="status" role="status"><b>${name(cursor)}</b> ${whole(counts[cursor])} ${data.events[shown].name}
       ${" "}(${percent(counts[cursor], total)}), of which itself ${whole(own(cursor))} (${percent(own(cursor), total)})${
-        before && html`; ${changed(cursor)}`}</div>`;
+        before && html`; ${changed(cursor)}`}</div>
+    ${focus !== 0 && html`<${FrameLines} data=${data} event=${shown} name=${flame.name[focus]} go=${go} />`}`;
 }

@@ -38,7 +38,7 @@ function useHotRows(rows, event, place) {
   return { cursor, setCursor, step, most: hottest.length ? weight(hottest[0]) : 1 };
 }
 
-function SourceTools({ data, event, order, index, go, searchRef, step, all, setAll, assembly }) {
+function SourceTools({ data, event, order, index, go, searchRef, step, all, setAll, assembly, toggle }) {
   const isDifference = data.old.length > 0;
   const { total } = data.events[event];
   const share = (i) => (isDifference ? (total ? signedPercent(order.sums[i] / total) : "") : percent(order.sums[i], total));
@@ -48,7 +48,7 @@ function SourceTools({ data, event, order, index, go, searchRef, step, all, setA
         ${order.files.map((i) => html`<option value=${i}>${share(i).padStart(8, "\u2007")}  ${data.sources[i].name}</option>`)}</select>
       <button onClick=${() => step(-1)}>◀ ${isDifference ? "Larger change" : "Hotter"}</button>
       <button onClick=${() => step(1)}>${isDifference ? "Smaller" : "Cooler"} ▶</button>
-      <button aria-pressed=${assembly} onClick=${() => go({ assembly: !assembly })}>Instructions</button>
+      <button aria-pressed=${assembly} onClick=${toggle}>Instructions</button>
       <label class="field"><input type="checkbox" checked=${all}
         onChange=${(e) => setAll(e.target.checked)} /> All events</label>
     </div>`;
@@ -58,16 +58,19 @@ function SourceTools({ data, event, order, index, go, searchRef, step, all, setA
 function LineGroups({ data, event, file, line, go }) {
   const { groups } = data;
   const found = useMemo(() => groupsOfLines(groups, event, file), [event, file]);
-  const here = found.get(line) || [];
+  // An event of instructions has no objects: the first one that has some stands for it.
+  const shown = useMemo(() => (found.has(line) ? event
+    : data.events.findIndex((_, i) => groupsOfLines(groups, i, file).has(line))), [found, line]);
+  const here = shown < 0 ? [] : (shown === event ? found : groupsOfLines(groups, shown, file)).get(line);
   const name = (i) => (groups.parent[i] ? groups.name[groups.parent[i] - 1] + ": " : "") + groups.name[i];
   const kinds = groups.kinds.map((kind) => ({ kind: kind.name,
     rows: here.filter(([group]) => kindOf(groups, group) === kind.name) })).filter(({ rows }) => rows.length);
   return html`<div class="status" role="status"><b>${fileName(file)}:${line || "?"}</b>
     ${kinds.length === 0 && html`<span class="soft">no ${data.events[event].name} by ${
       groups.kinds.map((kind) => kind.name).join(", ")}</span>`}
-    ${kinds.map(({ kind, rows }) => html`<div><span class="soft">by ${kind}: </span>${
+    ${kinds.map(({ kind, rows }) => html`<div><span class="soft">${shown === event ? "" : data.events[shown].name + " "}by ${kind}: </span>${
       rows.slice(0, MOST_OF_LINE).map(([group, count], i) => html`${i > 0 ? ", " : ""}<button class="linkish"
-        onClick=${() => go({ tab: isOfThreads(groups, group) ? "threads" : "groups", event, group })}>${name(group)}</button> ${whole(count)}`)}${
+        onClick=${() => go({ tab: isOfThreads(groups, group) ? "threads" : "groups", event: shown, group })}>${name(group)}</button> ${whole(count)}`)}${
       rows.length > MOST_OF_LINE ? ", ..." : ""}</div>`)}</div>`;
 }
 
@@ -164,7 +167,17 @@ function Source({ data, event, place, assembly, go, searchRef }) {
     return oneBelowTheOther(both).map((row) => ({ ...row, isMarked: true }));
   }, [index, sides]);
   const { cursor, setCursor, step, most } = useHotRows(rows, event, place);
-  useKeys((e) => { if (e.key === "a") go({ assembly: !assembly }); });
+  // A click shows the instructions of a line, unless somebody has closed them.
+  const [isClosed, setClosed] = useKept("source.closed", false);
+  const toggle = () => {
+    setClosed(assembly);
+    go({ assembly: !assembly });
+  };
+  const choose = (at) => {
+    setCursor(at);
+    if (!isClosed && !assembly && data.assembly && innerWidth > WIDE && rows[at].counts) go({ assembly: true });
+  };
+  useKeys((e) => { if (e.key === "a") toggle(); });
   const columns = all ? [event, ...data.events.map((_, i) => i).filter((i) => i !== event)] : [event];
   const countWidth = narrow ? 92 : isDifference ? 118 : assembly ? 152 : 168;
   const countColumns = columns.length * (isDifference && !narrow && !all ? 3 : 1);
@@ -191,7 +204,7 @@ function Source({ data, event, place, assembly, go, searchRef }) {
     const heat = Math.sqrt(Math.abs(weight) / most) * 0.55;
     return html`<div key=${at} id=${`source-${at}`} role="row" aria-rowindex=${at + 1}
         class=${"row" + (at === cursor ? " cursor" : "")} title=${functionsOf(line)}
-        onClick=${() => setCursor(at)}
+        onClick=${() => choose(at)}
         style=${heat ? { ...style, background: heatColor(isDifference ? weight : null, heat) } : style}>
       ${isDifference ? changeCells({ columns, row: line, narrow, all })
         : countCells({ data, columns, row: line, narrow, all })}
@@ -204,7 +217,7 @@ function Source({ data, event, place, assembly, go, searchRef }) {
     if (found >= 0) setCursor(found);
   };
   return html`<${SourceTools} data=${data} event=${event} order=${order} index=${index} assembly=${assembly}
-      go=${go} searchRef=${searchRef} step=${step} all=${all} setAll=${setAll} />
+      toggle=${toggle} go=${go} searchRef=${searchRef} step=${step} all=${all} setAll=${setAll} />
     <${SourceNotes} source=${source} isDifference=${isDifference} />
     <div class=${"beside" + (assembly ? " with-assembly" : "")}>
       <${VirtualList} count=${rows.length} height=${21} headHeight=${28} head=${head} row=${row}
@@ -213,6 +226,7 @@ function Source({ data, event, place, assembly, go, searchRef }) {
       ${assembly && html`<${AssemblyPane} data=${data} event=${event} columns=${columns} source=${source}
         row=${chosen} chooseLine=${chooseLine} />`}</div>
     ${isDifference && html`<${LineChange} data=${data} event=${event} row=${chosen} />`}
+    <${LineFunctions} data=${data} event=${event} row=${chosen} go=${go} />
     ${data.groups && rows.length > 0 && html`<${LineGroups} data=${data} event=${event}
       file=${source.name} line=${chosen.line} go=${go} />`}`;
 }
