@@ -236,12 +236,14 @@ class Search {
                         {}};
         if (functions_.empty() || percent(functions_.front().cycles, all_) < kStandsOut)
             section.remark = "No function stands out.";
-        for (const FunctionCost& cost : functions_)
+        for (const FunctionCost& cost : functions_) {
+            std::string why = reason(cost) + caller_of(cost);
+            if (why.starts_with(", ")) why.erase(0, 2);
             section.rows.push_back(
                 {percent(cost.cycles, all_),
                  short_name(profile_.text(profile_.functions()[cost.function].name)),
-                 file_of(cost.hottest.place), cost.hottest.line, reason(cost) + caller_of(cost),
-                 std::nullopt});
+                 file_of(cost.hottest.place), cost.hottest.line, std::move(why), std::nullopt});
+        }
         return section;
     }
 

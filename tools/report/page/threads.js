@@ -44,7 +44,7 @@ function ThreadFunctions({ data, event, title, group, own, openFunction, go }) {
   const name = data.events[event].name;
   return html`<section class="panel"><h2>Functions of ${title}</h2>
     ${order.length > 0 && html`<p><button onClick=${() => go({ tab: "functions", part: group })}>Search and sort them, with all events</button></p>`}
-    <div class="scroll-x"><table class="plain counts">
+    <div class="scroll-x"><table class="plain counts of-threads">
       <thead>${order.length > 0 && html`<tr><th scope="col" class="num">${name}</th><th scope="col" class="num">of it</th>
         <th scope="col" class="num" title="of what the function has in all">of function</th>
         <th scope="col" class="wide">Function</th></tr>`}</thead>
