@@ -115,6 +115,67 @@ def peak_memory(argv) -> tuple[int, float]:
     return usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime
 
 
+STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
+NAMED = f"""desc: a
+cmd: ./a
+events: Ir
+fl=a.cc
+fn=shop::find(int)
+1 40
+fn=shop::find(long)
+2 30
+fn=void shop::add<{STRING} >({STRING} const&)
+3 20
+fn=main
+4 10
+summary: 100
+"""
+
+
+class Names(unittest.TestCase):
+    """Tables show short names, each of one function; files and JSON have the full names."""
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.profile = self.folder / "named"
+        self.profile.write_text(NAMED)
+        self.other = self.folder / "other"
+        self.other.write_text(NAMED.replace("3 20", "3 50").replace("100\n", "130\n"))
+        self.full = f"void shop::add<{STRING} >({STRING} const&)"
+
+    def text(self, *words, status=0):
+        result = run([ASSAY, *words])
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result.stdout + result.stderr
+
+    def check(self, *words):
+        short, full = self.text(*words), self.text(*words, "--names=full")
+        self.assertIn("shop::add<std::string>", short)
+        self.assertNotIn("__cxx11", short)
+        self.assertIn(self.full, full)
+        return short
+
+    def test_short_and_full(self):
+        short = self.check("annotate", "--no-annotate", self.profile)
+        for name in ("shop::find(int)", "shop::find(long)"):
+            self.assertIn(name, short)
+        self.assertIn("shop::find(int)", self.text("summary", self.profile))
+        self.check("diff", self.profile, self.other)
+        self.check("diff", "--format=markdown", self.profile, self.other)
+        page = self.folder / "page.html"
+        self.text("report", "-q", "-o", page, self.profile)
+        self.assertNotIn("__cxx11", page.read_text())
+
+    def test_json_has_full_names(self):
+        for words in (["annotate", "--json", self.profile], ["diff", "--json", self.profile, self.other]):
+            names = {each["function"] for each in json.loads(self.text(*words))["functions"]}
+            self.assertIn(self.full, names)
+
+    def test_limits_take_both(self):
+        for name in (self.full, "shop::add<std::string>", "shop::add*"):
+            text = self.text("diff", f"--fail-on=Ir@{name}:+1", self.profile, self.other, status=1)
+            self.assertIn("Ir of a.cc:shop::add<std::string>: 20 -> 50", text)
+
+
 @needs("valgrind", "cg_annotate", "cg_merge", "cg_diff")
 class SameAsCachegrind(unittest.TestCase):
     @classmethod
@@ -139,7 +200,7 @@ class SameAsCachegrind(unittest.TestCase):
                 self.assertEqual(annotate(path), (totals, table))
                 shown = re.search("^events: (.*)", path.read_text(), re.MULTILINE)[1]
                 text = run([ASSAY, "annotate", "--full", "--auto=no", "--threshold=0", "--no-show-percs",
-                            f"--show={','.join(shown.split())}", path])
+                            "--names=full", f"--show={','.join(shown.split())}", path])
                 self.assertEqual(
                     nested_table(text.stdout, "Files and their functions", len(totals)), table)
                 turned = nested_table(text.stdout, "Functions and their files", len(totals))

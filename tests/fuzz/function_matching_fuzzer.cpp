@@ -1,8 +1,8 @@
 // Feeds garbage to what compares functions of two profiles: lines of a name each, the first
 // character of which says whose and in which of two files it is. What is taken from a name makes it
 // no longer, but for what stands for unnamed namespaces and lambdas, and no function is lost.
+#include "framework/support/function_names.h"
 #include "tools/profile/function_matching.h"
-#include "tools/profile/function_names.h"
 
 #include <cstddef>
 #include <cstdint>

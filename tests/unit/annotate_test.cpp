@@ -454,7 +454,7 @@ TEST_CASE(
     const std::string shown = annotate_with({"--diff", "--no-annotate", before, after});
     CHECK(contains(shown, "f:\n   50  (833.3%)            a.c\n  -50 (-833.3%)            b.c\n"));
     CHECK(contains(shown, "g:a.c\n"));
-    CHECK(contains(shown, "h(int, int):new/d.c\n"));
+    CHECK(contains(shown, "h:new/d.c\n"));
     CHECK(!contains(shown, "isra"));
     CHECK(!contains(shown, "old/d.c"));
 }

@@ -1,6 +1,6 @@
 // Which functions of two profiles are the same one.
 #include "tools/profile/function_matching.h"
-#include "tools/profile/function_names.h"
+#include "framework/support/function_names.h"
 
 #include <doctest/doctest.h>
 #include <initializer_list>

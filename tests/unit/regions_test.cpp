@@ -165,6 +165,11 @@ TEST_CASE("function patterns") {
     CHECK(matches("wide::sum(int const*, long)", symbol));
     CHECK_FALSE(matches("wide::sum(int)", symbol));
     CHECK(matches("*::sum", symbol));
+    // void wide::add<std::__cxx11::basic_string<char, ...> >(std::__cxx11::basic_string<char, ...>)
+    const char* const instance =
+        "_ZN4wide3addINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEEEvT_";
+    CHECK(matches("wide::add<std::string>", instance));
+    CHECK(matches("void wide::add<std::string>(std::string)", instance));
     CHECK(FunctionPatterns("").empty());
 }
 

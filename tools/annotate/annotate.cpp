@@ -305,6 +305,10 @@ void annotate(const Options& options, Output& output) {
         sort_columns(sort_events(options, header), options.threshold, header);
     Columns columns = {header,        profile.totals(), events_to_show(options, sort, profile),
                        options.cells, options.color,    options.width};
+    DisplayNames names(options.names);
+    names.add(profile);
+    inlined.add_names(names);
+    names.finish();
     std::unique_ptr<CallTable> calls;
     std::unique_ptr<TreeTable> tree;
     std::unique_ptr<GroupTable> groups;
@@ -312,11 +316,11 @@ void annotate(const Options& options, Output& output) {
     if (!options.by.empty()) {
         check_groups(options, profile.groups());
         choose_counted(options, profile.groups(), columns, sort);
-        groups = std::make_unique<GroupTable>(profile.groups(), options.by, columns, sort,
+        groups = std::make_unique<GroupTable>(profile.groups(), options.by, columns, sort, names,
                                               options.lines);
     }
-    if (options.calls) calls = std::make_unique<CallTable>(profile, columns, sort);
-    if (options.tree) tree = std::make_unique<TreeTable>(profile, columns, sort);
+    if (options.calls) calls = std::make_unique<CallTable>(profile, columns, sort, names);
+    if (options.tree) tree = std::make_unique<TreeTable>(profile, columns, sort, names);
     inclusive.finish();
     const InclusiveColumn inclusive_column(inclusive, columns, sort.front().event);
     if (columns.width != 0 && inclusive_column.width() != 0)
@@ -345,10 +349,10 @@ void annotate(const Options& options, Output& output) {
     if (tree) tree->write(output);
     if (groups) groups->write(output);
     if (!options.without_sources() && brief) {
-        list.write(columns, inclusive_column, output);
+        list.write(columns, inclusive_column, names, output);
     } else if (!options.without_sources()) {
-        write_functions(profile, columns, sort, output);
-        write_inlined(inlined, profile, columns, sort, output);
+        write_functions(profile, columns, sort, names, output);
+        write_inlined(inlined, profile, columns, sort, names, output);
     }
     if (!options.without_sources() || !options.sources.empty())
         write_sources(options, profile, columns, choice, assembly,

@@ -4,6 +4,7 @@
 #include "tools/command_line/command_line.h"
 #include "tools/expressions/expressions.h"
 #include "tools/output/output.h"
+#include "tools/profile/display_names.h"
 #include "tools/profile/profile_files.h"
 #include "tools/sources/source_finder.h"
 #include "tools/table/table.h"
@@ -45,6 +46,7 @@ struct Options {
     unsigned context = 2;  // lines shown around each line that is shown
     SourceOptions where;   // where to look for sources
 
+    NameStyle names = NameStyle::kShort;  // JSON has the full names
     bool json = false;
     bool color = false;
     bool pager = false;

@@ -14,11 +14,6 @@
 namespace assay::annotate {
 namespace {
 
-std::string name_text(std::string_view file, std::string_view function) {
-    if (function == kOutside) return printable(function);
-    return printable(file) + ":" + printable(function);
-}
-
 void write_number_of_calls(std::uint64_t calls, JsonWriter& json) {
     json.key("calls");
     if (calls == 0)
@@ -34,8 +29,8 @@ std::string times(std::uint64_t calls) {
 }  // namespace
 
 CallTable::CallTable(const Profile& profile, const Columns& columns,
-                     const std::vector<SortColumn>& sort)
-    : columns_(columns), sort_(sort) {
+                     const std::vector<SortColumn>& sort, const DisplayNames& names)
+    : columns_(columns), sort_(sort), names_(names) {
     CallGraph graph = call_graph(profile);
     const auto text = [&](Strings::Id id) { return text_of(profile, id); };
     std::map<FunctionKey, std::size_t> indices;
@@ -84,6 +79,11 @@ void CallTable::put_in_order(std::vector<Call>& calls) const {
         return comes_first(a.counts, b.counts, sort_, columns_.header)
             .value_or(std::tie(a.file, a.function) < std::tie(b.file, b.function));
     });
+}
+
+std::string CallTable::name_text(std::string_view file, std::string_view function) const {
+    if (function == kOutside) return printable(function);
+    return printable(file) + ":" + printable(names_(function));
 }
 
 void CallTable::write_calls(std::string_view mark, const std::vector<Call>& calls,
@@ -155,8 +155,8 @@ std::string_view entry(const StackTree::Frame& frame) {
 }  // namespace
 
 TreeTable::TreeTable(const Profile& profile, const Columns& columns,
-                     const std::vector<SortColumn>& sort)
-    : columns_(columns), tree_(columns.totals.size(), kMostDepth) {
+                     const std::vector<SortColumn>& sort, const DisplayNames& names)
+    : columns_(columns), names_(names), tree_(columns.totals.size(), kMostDepth) {
     tree_.add(profile, 0, counted_by_context(profile, nullptr));
     keep_exclusive();
     tree_.make_inclusive();
@@ -196,7 +196,7 @@ std::string TreeTable::text(std::uint32_t number) const {
     const std::size_t depth = frame.depth - 1;
     std::string text(std::min(depth, kMostIndentation), ' ');
     if (depth > kMostIndentation) text += fmt::format("+{} ", depth - kMostIndentation);
-    text += printable(tree_.name(frame));
+    text += printable(names_(tree_.name(frame)));
     if (!entry(frame).empty()) text += fmt::format(" [{}]", entry(frame));
     text += times(frame.calls[0]);
     if (frame.depth == kMostDepth) text += " [and what it calls]";

@@ -3,6 +3,7 @@
 
 #include "tools/output/formats.h"
 #include "tools/output/output.h"
+#include "tools/profile/display_names.h"
 #include "tools/profile/profile.h"
 #include "tools/profile/stack_tree.h"
 #include "tools/table/table.h"
@@ -17,7 +18,8 @@ namespace assay::annotate {
 
 class CallTable {
   public:
-    CallTable(const Profile& profile, const Columns& columns, const std::vector<SortColumn>& sort);
+    CallTable(const Profile& profile, const Columns& columns, const std::vector<SortColumn>& sort,
+              const DisplayNames& names);
 
     void write(Output& output) const;
     // Under the key "calls".
@@ -40,11 +42,13 @@ class CallTable {
     void put_in_order(std::vector<Call>& calls) const;
     void write_calls(std::string_view mark, const std::vector<Call>& calls, const Table& table,
                      Output& output) const;
+    std::string name_text(std::string_view file, std::string_view function) const;
     void write_json_calls(std::string_view key, const std::vector<Call>& calls,
                           JsonWriter& json) const;
 
     const Columns& columns_;
     const std::vector<SortColumn>& sort_;
+    const DisplayNames& names_;
     std::vector<Function> functions_;  // above the threshold, the most important first
 };
 
@@ -52,7 +56,8 @@ class CallTable {
 
 class TreeTable {
   public:
-    TreeTable(const Profile& profile, const Columns& columns, const std::vector<SortColumn>& sort);
+    TreeTable(const Profile& profile, const Columns& columns, const std::vector<SortColumn>& sort,
+              const DisplayNames& names);
 
     void write(Output& output) const;
     // Under the key "tree".
@@ -68,6 +73,7 @@ class TreeTable {
     std::string text(std::uint32_t frame) const;
 
     const Columns& columns_;
+    const DisplayNames& names_;
     StackTree tree_;
     std::vector<std::uint64_t> exclusive_;  // by frame and event
     // Frames above the threshold, each followed by those in it, the most important first.

@@ -84,12 +84,12 @@ std::vector<std::uint32_t> FunctionList::files() const {
 }
 
 void FunctionList::write(const Columns& columns, const InclusiveColumn& inclusive,
-                         Output& output) const {
+                         const DisplayNames& names_of, Output& output) const {
     const FunctionTable& functions = profile_.by_source();
     Table table(columns);
     for (const std::size_t function : functions_) table.fit(functions.counts(function));
     const auto name = [&](std::size_t function) {
-        return printable(functions.name_text(function));
+        return printable(names_of(functions.name_text(function)));
     };
     const auto file = [&](std::size_t function) {
         const std::string path = printable(functions.file_text(function));

@@ -45,7 +45,8 @@ class FunctionList {
 
     // The source files of the functions, in their order.
     std::vector<std::uint32_t> files() const;
-    void write(const Columns& columns, const InclusiveColumn& inclusive, Output& output) const;
+    void write(const Columns& columns, const InclusiveColumn& inclusive, const DisplayNames& names,
+               Output& output) const;
 
   private:
     const Profile& profile_;

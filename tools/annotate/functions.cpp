@@ -83,8 +83,13 @@ std::vector<Group> groups_to_show(By by, const Profile& profile,
 class GroupWriter {
   public:
     GroupWriter(By by, const Profile& profile, const Columns& columns,
-                const std::vector<SortColumn>& sort, Output& output)
-        : by_(by), profile_(profile), columns_(columns), sort_(sort), output_(output) {}
+                const std::vector<SortColumn>& sort, const DisplayNames& names, Output& output)
+        : by_(by),
+          profile_(profile),
+          columns_(columns),
+          sort_(sort),
+          names_(names),
+          output_(output) {}
 
     void write() {
         groups_ = groups_to_show(by_, profile_, sort_);
@@ -132,16 +137,16 @@ class GroupWriter {
 
     void write_group(const Table& table, const Group& group, Counts running) const {
         const std::string mark = by_ == By::kFile ? "< " : "> ";
-        const std::string name = printable(outer_name(by_, profile_, group));
+        const std::string_view outer = outer_name(by_, profile_, group);
+        const std::string name = printable(by_ == By::kFile ? outer : names_(outer));
         if (group.is_single()) {
             output_.write(mark + table.row(group.counts,
-                                           name + ":" + printable(inner_name(group.functions[0])),
-                                           running));
+                                           name + ":" + inner_text(group.functions[0]), running));
         } else {
             output_.write(mark + table.row(group.counts, name + ":", running));
             for (const std::size_t function : group.functions)
                 output_.write("  " + table.row(profile_.by_source().counts(function),
-                                               "  " + printable(inner_name(function))));
+                                               "  " + inner_text(function)));
         }
         output_.write("\n");
     }
@@ -151,10 +156,16 @@ class GroupWriter {
                                 : profile_.by_source().file_text(function);
     }
 
+    std::string inner_text(std::size_t function) const {
+        const std::string_view name = inner_name(function);
+        return printable(by_ == By::kFile ? names_(name) : name);
+    }
+
     By by_;
     const Profile& profile_;
     const Columns& columns_;
     const std::vector<SortColumn>& sort_;
+    const DisplayNames& names_;
     Output& output_;
     std::vector<Group> groups_;
 };
@@ -185,9 +196,10 @@ std::vector<std::size_t> functions_in_order(const Profile& profile,
 }
 
 void write_functions(const Profile& profile, const Columns& columns,
-                     const std::vector<SortColumn>& sort, Output& output) {
-    GroupWriter(By::kFile, profile, columns, sort, output).write();
-    GroupWriter(By::kFunction, profile, columns, sort, output).write();
+                     const std::vector<SortColumn>& sort, const DisplayNames& names,
+                     Output& output) {
+    GroupWriter(By::kFile, profile, columns, sort, names, output).write();
+    GroupWriter(By::kFunction, profile, columns, sort, names, output).write();
 }
 
 namespace {
@@ -199,11 +211,12 @@ constexpr std::size_t kMostCounts = std::size_t{1} << 24;
 constexpr std::size_t kMostPlaces = kMostBytes / 128;
 
 // `FILE:FUNCTION, in CALLER at CALLING_FILE:LINE`; without CALLING_FILE if it is the same file.
-std::string place_text(const InlinedCalls::Place& function, const InlinedCalls::Place& call) {
+std::string place_text(const InlinedCalls::Place& function, const InlinedCalls::Place& call,
+                       const DisplayNames& names) {
     const std::string line = call.line == 0 ? "?" : std::to_string(call.line);
     return fmt::format(
-        "{}:{}, in {} at {}", printable(function.file), printable(function.function),
-        printable(call.function),
+        "{}:{}, in {} at {}", printable(function.file), printable(names(function.function)),
+        printable(names(call.function)),
         call.file == function.file ? "line " + line : printable(call.file) + ":" + line);
 }
 
@@ -331,16 +344,21 @@ std::vector<InlinedCalls::Row> InlinedCalls::callers(const Profile& profile,
     return important(std::move(rows), profile, sort);
 }
 
+void InlinedCalls::add_names(DisplayNames& names) const {
+    for (const auto& [file, function, line] : places_) names.add(names_[function]);
+}
+
 void write_inlined(const InlinedCalls& calls, const Profile& profile, const Columns& columns,
-                   const std::vector<SortColumn>& sort, Output& output) {
+                   const std::vector<SortColumn>& sort, const DisplayNames& names, Output& output) {
     write_table("Functions including code that was inlined into them", "file:function",
-                calls.callers(profile, sort), columns, output, [](const InlinedCalls::Row& row) {
-                    return printable(row.function.file) + ":" + printable(row.function.function);
+                calls.callers(profile, sort), columns, output, [&](const InlinedCalls::Row& row) {
+                    return printable(row.function.file) + ":" +
+                           printable(names(row.function.function));
                 });
-    write_table("Inlined functions and where they were inlined",
-                "file:function, the caller and the call", calls.calls(profile, sort), columns,
-                output,
-                [](const InlinedCalls::Row& row) { return place_text(row.function, row.call); });
+    write_table(
+        "Inlined functions and where they were inlined", "file:function, the caller and the call",
+        calls.calls(profile, sort), columns, output,
+        [&](const InlinedCalls::Row& row) { return place_text(row.function, row.call, names); });
 }
 
 }  // namespace assay::annotate

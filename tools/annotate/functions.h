@@ -4,6 +4,7 @@
 
 #include "tools/expressions/expressions.h"
 #include "tools/output/output.h"
+#include "tools/profile/display_names.h"
 #include "tools/profile/profile.h"
 #include "tools/table/table.h"
 
@@ -28,7 +29,8 @@ std::vector<std::size_t> functions_in_order(const Profile& profile,
 // Writes files with their functions, then functions with their files. Inlined functions and
 // templates are in several files.
 void write_functions(const Profile& profile, const Columns& columns,
-                     const std::vector<SortColumn>& sort, Output& output);
+                     const std::vector<SortColumn>& sort, const DisplayNames& names,
+                     Output& output);
 
 // The calls that were inlined. It receives the events of the Profile being read.
 class InlinedCalls final : public events::Handler {
@@ -50,6 +52,9 @@ class InlinedCalls final : public events::Handler {
     // Functions that were not inlined but have inlined code. Their counts include that code. `call`
     // is unused.
     std::vector<Row> callers(const Profile& profile, const std::vector<SortColumn>& sort) const;
+
+    // Adds the names of all functions.
+    void add_names(DisplayNames& names) const;
 
   private:
     using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // file, function, line
@@ -85,6 +90,6 @@ class InlinedCalls final : public events::Handler {
 
 // Writes nothing if no function above the threshold was inlined.
 void write_inlined(const InlinedCalls& calls, const Profile& profile, const Columns& columns,
-                   const std::vector<SortColumn>& sort, Output& output);
+                   const std::vector<SortColumn>& sort, const DisplayNames& names, Output& output);
 
 }  // namespace assay::annotate

@@ -19,25 +19,6 @@ std::string bytes_text(std::uint64_t bytes) {
     return with_thousands(bytes) + (bytes == 1 ? " byte" : " bytes");
 }
 
-// "heap  make (a.c:12), 3 blocks of 24 bytes < main < ..."
-std::string object_text(const Groups::Group& group) {
-    std::string text = fmt::format("{}  {}", padded(group.attribute("class"), 7), group.name);
-    const auto size = group.number("size"), blocks = group.number("blocks"),
-               bytes = group.number("bytes");
-    if (blocks && bytes && size)
-        text += *blocks == 1 ? fmt::format(", {}", bytes_text(*size))
-                             : fmt::format(", {} blocks of {}", *blocks, bytes_text(*size));
-    else if (blocks && bytes)
-        text += fmt::format(", {} blocks, {}", *blocks, bytes_text(*bytes));
-    else if (size)
-        text += fmt::format(", {}", bytes_text(*size));
-    // [0] is the allocation function, and the object's name contains [1].
-    for (std::size_t i = 2; i < std::min(group.callers.size(), kMostCallers); ++i)
-        text += " < " + group.callers[i];
-    if (group.callers.size() > kMostCallers) text += " < ...";
-    return text;
-}
-
 // When the object's blocks were allocated, in instructions.
 std::string life_text(const Groups::Group& group) {
     const auto blocks = group.number("blocks"), first = group.number("first"),
@@ -54,20 +35,6 @@ std::string life_text(const Groups::Group& group) {
     if (const auto at_peak = group.number("at-peak"))
         text += fmt::format("; {} when the heap was largest", bytes_text(*at_peak));
     if (left) text += fmt::format("; {} left", bytes_text(*left));
-    return text;
-}
-
-std::string group_text(const Groups::Group& group) {
-    if (group.kind == "object") return object_text(group);
-    if (group.kind == "thread" && group.number("number"))
-        return fmt::format("{:3}  {}", *group.number("number"), group.name);
-    std::string text = group.name;
-    if (!group.attribute("type").empty())
-        text = fmt::format("{}  {}", text, group.attribute("type"));
-    if (!group.attribute("bits").empty()) text += fmt::format(" :{}", group.attribute("bits"));
-    const auto size = group.number("size"), offset = group.number("offset");
-    if (size && !offset) text += fmt::format(", {}", bytes_text(*size));
-    if (size && offset) text = fmt::format("{:5} {:4}  {}", *offset, *size, text);
     return text;
 }
 
@@ -93,11 +60,12 @@ std::vector<std::size_t> GroupTable::counted_events(const Groups& profile, std::
 }
 
 GroupTable::GroupTable(const Groups& profile, std::string_view kind, const Columns& columns,
-                       const std::vector<SortColumn>& sort, bool lines)
+                       const std::vector<SortColumn>& sort, const DisplayNames& names, bool lines)
     : profile_(profile),
       kind_(kind),
       columns_(columns),
       sort_(sort),
+      names_(names),
       lines_(lines),
       rest_(columns.totals.begin(), columns.totals.end()) {
     const std::vector<Groups::Group>& groups = profile.groups();
@@ -121,9 +89,46 @@ GroupTable::GroupTable(const Groups& profile, std::string_view kind, const Colum
     }
 }
 
+// "heap  make (a.c:12), 3 blocks of 24 bytes < main < ..."
+std::string GroupTable::object_text(const Groups::Group& group) const {
+    std::string text =
+        fmt::format("{}  {}", padded(group.attribute("class"), 7), names_.of_group(group));
+    const auto size = group.number("size"), blocks = group.number("blocks"),
+               bytes = group.number("bytes");
+    if (blocks && bytes && size)
+        text += *blocks == 1 ? fmt::format(", {}", bytes_text(*size))
+                             : fmt::format(", {} blocks of {}", *blocks, bytes_text(*size));
+    else if (blocks && bytes)
+        text += fmt::format(", {} blocks, {}", *blocks, bytes_text(*bytes));
+    else if (size)
+        text += fmt::format(", {}", bytes_text(*size));
+    // [0] is the allocation function, and the object's name contains [1].
+    for (std::size_t i = 2; i < std::min(group.callers.size(), kMostCallers); ++i)
+        text += " < " + names_(group.callers[i]);
+    if (group.callers.size() > kMostCallers) text += " < ...";
+    return text;
+}
+
+// The row of a member that stands alone names its type: "Product.next".
+std::string GroupTable::group_text(const Groups::Group& group, bool outermost) const {
+    if (group.kind == "object") return object_text(group);
+    if (group.kind == "thread" && group.number("number"))
+        return fmt::format("{:3}  {}", *group.number("number"), group.name);
+    std::string text = names_.of_group(group);
+    if (outermost && group.kind == "member" && group.parent != Groups::kNone)
+        text.insert(0, names_.of_group(profile_.groups()[group.parent]) + ".");
+    if (!group.attribute("type").empty())
+        text = fmt::format("{}  {}", text, names_.of_type(group.attribute("type")));
+    if (!group.attribute("bits").empty()) text += fmt::format(" :{}", group.attribute("bits"));
+    const auto size = group.number("size"), offset = group.number("offset");
+    if (size && !offset) text += fmt::format(", {}", bytes_text(*size));
+    if (size && offset) text = fmt::format("{:5} {:4}  {}", *offset, *size, text);
+    return text;
+}
+
 void GroupTable::add(std::uint32_t number, std::size_t depth) {
     const Groups::Group& group = profile_.groups()[number];
-    rows_.push_back({number, depth, group_text(group)});
+    rows_.push_back({number, depth, group_text(group, depth == 0)});
     add_inner(group, depth + 1);
 }
 
@@ -179,7 +184,7 @@ std::vector<Groups::Line> GroupTable::lines_of(std::uint32_t group) const {
 std::string GroupTable::line_text(const Groups::Line& line) const {
     const std::string_view file = profile_.text(line.file);
     return fmt::format("{}:{} ({})", printable(file.substr(file.rfind('/') + 1)), line.line,
-                       printable(profile_.text(line.function)));
+                       printable(names_(profile_.text(line.function))));
 }
 
 void GroupTable::write(Output& output) const {

@@ -3,6 +3,7 @@
 
 #include "tools/output/formats.h"
 #include "tools/output/output.h"
+#include "tools/profile/display_names.h"
 #include "tools/profile/groups.h"
 #include "tools/table/table.h"
 
@@ -19,7 +20,7 @@ class GroupTable {
     // `lines` adds the source lines of the counts. Throws Error if the profile has no groups of the
     // kind.
     GroupTable(const Groups& profile, std::string_view kind, const Columns& columns,
-               const std::vector<SortColumn>& sort, bool lines);
+               const std::vector<SortColumn>& sort, const DisplayNames& names, bool lines);
 
     void write(Output& output) const;
     // Under the key "groups".
@@ -37,6 +38,8 @@ class GroupTable {
         std::string text;
     };
 
+    std::string object_text(const Groups::Group& group) const;
+    std::string group_text(const Groups::Group& group, bool outermost) const;
     void add(std::uint32_t group, std::size_t depth);
     void add_inner(const Groups::Group& group, std::size_t depth);
     void add_gap(std::uint64_t from, std::uint64_t to, std::size_t depth);
@@ -48,6 +51,7 @@ class GroupTable {
     const std::string kind_;
     const Columns& columns_;
     const std::vector<SortColumn>& sort_;
+    const DisplayNames& names_;
     const bool lines_;
     std::vector<std::uint32_t> shown_;  // outermost groups of the kind, in order
     std::vector<Row> rows_;

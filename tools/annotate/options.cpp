@@ -26,7 +26,7 @@ struct Arguments {
     std::vector<std::string> files, sort, file_names, function_names;
     unsigned context = kUsualContext;
     std::string threshold, percentages, annotate = "yes", automatic = "yes", color = "auto",
-                                        pager = "auto", match = "alike";
+                                        pager = "auto", match = "alike", names = "short";
 };
 
 constexpr const char* kPurpose =
@@ -140,6 +140,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     add_source_options(line, arguments);
     line.add_flag("--json", arguments.plain.json,
                   "write JSON, by annotate-schema.json of the documentation");
+    add_names(line, arguments.names);
     add_color(line, arguments.color,
               "highlight the highest counts; default: on a terminal, unless NO_COLOR is set");
     add_pager(line, arguments.pager);
@@ -187,6 +188,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     const Arguments& arguments = *parsed;
     Options options = std::move(parsed->plain);
     options.match = arguments.match == "alike";
+    options.names = name_style(arguments.names);
     options.file_names = parse_replacements("--mod-filename", arguments.file_names);
     options.function_names = parse_replacements("--mod-funcname", arguments.function_names);
     options.sort = parse_sort(arguments.sort);

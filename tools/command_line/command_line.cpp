@@ -20,6 +20,14 @@ void add_pager(CommandLine& line, std::string& pager) {
         "show output that is longer than the terminal in $PAGER or less; default: auto");
 }
 
+void add_names(CommandLine& line, std::string& names) {
+    line.add_choice(
+        "--names", names, "short|full",
+        "show names of functions and types in short or in full; default: short\n"
+        "Short names leave out parameters, default arguments of templates, inline namespaces and "
+        "ABI tags. Functions that would get the same name keep what tells them apart.");
+}
+
 void add_source_search(CommandLine& line, SourceOptions& where) {
     line.add_list("-I,--include", where.include_dirs, "DIR",
                   "also look for sources in this folder, by the ends of their paths; may be "

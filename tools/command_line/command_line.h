@@ -17,6 +17,9 @@ struct SourceOptions;
 void add_color(CommandLine& line, std::string& color, const char* help);
 void add_pager(CommandLine& line, std::string& pager);
 
+// Adds --names=short|full.
+void add_names(CommandLine& line, std::string& names);
+
 // Adds --include, --source-extensions and --map.
 void add_source_search(CommandLine& line, SourceOptions& where);
 

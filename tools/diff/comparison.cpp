@@ -52,7 +52,8 @@ Comparison::Comparison(const Options& options, std::vector<std::string> old_path
       new_paths_(std::move(new_paths)),
       before_(parts_for(options), options.file_names, options.function_names),
       after_(parts_for(options), options.file_names, options.function_names),
-      breakdown_(options.file_names, options.function_names) {
+      breakdown_(options.file_names, options.function_names),
+      names_(options.names) {
     choose_events(options);
     const auto read = [&](Side side, const std::vector<std::string>& paths, Profile& profile) {
         breakdown_.begin(side);
@@ -71,8 +72,20 @@ Comparison::Comparison(const Options& options, std::vector<std::string> old_path
     changes_ = changes_of(before_, after_, options.match);
     breakdown_.match(changes_.functions, options.match);
     if (!options.by.empty()) groups_ = group_changes(options.by, before_, after_);
+    add_names();
     choose_columns(options);
     check(options);
+}
+
+void Comparison::add_names() {
+    for (const Change& change : changes_.rows) {
+        names_.add(change.function);
+        if (!change.former.function.empty()) names_.add(change.former.function);
+    }
+    if (breakdown_.has_stacks())
+        for (const StackTree::Frame& frame : breakdown_.stacks().frames().subspan(1))
+            names_.add(breakdown_.stacks().name(frame));
+    names_.finish();
 }
 
 // Chooses the events to compare. Files that can be read only once must have the same events.
@@ -212,14 +225,16 @@ std::vector<Subject> Comparison::subjects(const Limit& limit) {
                 (!change.former.function.empty() &&
                  glob_matches_function(limit.pattern, change.former.function)))
                 found.push_back({std::string(change.file) + ":" + std::string(change.function),
-                                 change.before, change.after});
+                                 change.before, change.after,
+                                 std::string(change.file) + ":" + names_(change.function)});
         return found;
     }
     const auto [groups, is_new] = other_groups_.try_emplace(limit.kind);
     if (is_new) groups->second = group_changes(limit.kind, before_, after_);
     for (const Change& change : groups->second.rows)
         if (glob_matches(limit.pattern, change.function))
-            found.push_back({std::string(change.function), change.before, change.after});
+            found.push_back(
+                {std::string(change.function), change.before, change.after, group_text(change)});
     return found;
 }
 
@@ -303,11 +318,19 @@ std::vector<std::string> Comparison::warnings() const {
     return warnings;
 }
 
-std::string place_text(const Change& change) {
-    const std::string former =
-        FunctionMatching::former_text({change.file, change.function}, change.former);
-    return printable(change.file) + ":" + printable(change.function) +
+std::string Comparison::place_text(const Change& change) const {
+    const std::string name = names_(change.function),
+                      former_name =
+                          change.former.function.empty() ? "" : names_(change.former.function),
+                      former = FunctionMatching::former_text({change.file, name},
+                                                             {change.former.file, former_name});
+    return printable(change.file) + ":" + printable(name) +
            (former.empty() ? "" : " (was " + printable(former) + ")");
+}
+
+std::string Comparison::group_text(const Change& change) const {
+    return change.file == "object" ? names_.of_site(change.function)
+                                   : names_.of_type(change.function);
 }
 
 namespace {

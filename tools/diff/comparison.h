@@ -3,6 +3,7 @@
 
 #include "tools/diff/changes.h"
 #include "tools/diff/diff.h"
+#include "tools/profile/display_names.h"
 #include "tools/profile/profile.h"
 
 #include <cstddef>
@@ -36,6 +37,12 @@ class Comparison {
     // Groups of the kind given with --by.
     const std::vector<Change>& groups() const { return groups_.rows; }
     const Breakdown& breakdown() const { return breakdown_; }
+    // The names of functions to show, of both sides.
+    const DisplayNames& names() const { return names_; }
+    // "a.c:f (was b.c:g)".
+    std::string place_text(const Change& change) const;
+    // The name of a group.
+    std::string group_text(const Change& change) const;
 
     // Columns and order, as the options choose them.
     const std::vector<std::size_t>& shown() const { return shown_; }
@@ -54,6 +61,7 @@ class Comparison {
     std::vector<std::string> warnings() const;
 
   private:
+    void add_names();
     void choose_events(const Options& options);
     void choose_common_events(const std::vector<events::Header>& headers,
                               const std::vector<std::string>& paths,
@@ -72,6 +80,7 @@ class Comparison {
     Breakdown breakdown_;
     Changes changes_;
     GroupChanges groups_;
+    DisplayNames names_;
     std::map<std::string, GroupChanges> other_groups_;  // groups that limits apply to, by kind
     std::vector<std::size_t> shown_;
     std::vector<SortColumn> sort_;
@@ -79,9 +88,6 @@ class Comparison {
     std::vector<bool> has_subjects_;
     std::deque<std::vector<std::uint64_t>> kept_;
 };
-
-// "a.c:f (was b.c:g)".
-std::string place_text(const Change& change);
 
 // Comparisons of many programs: the profiles of two folders, matched by command.
 

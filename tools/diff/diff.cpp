@@ -64,7 +64,7 @@ namespace {
 struct Arguments {
     Options plain;  // options that need no parsing
     std::vector<std::string> files, sort, file_names, function_names, commands, limits, old_moved;
-    std::string threshold, format, match = "alike", color = "auto", pager = "auto";
+    std::string threshold, format, match = "alike", color = "auto", pager = "auto", names = "short";
     bool json = false;
 };
 
@@ -133,6 +133,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     add_source_search(line, arguments.plain.new_sources);
     line.add_list("--old-map", arguments.old_moved, "OLD=NEW",
                   "look in NEW for sources of the OLD profile that were compiled in folder OLD");
+    add_names(line, arguments.names);
     add_color(line, arguments.color,
               "show increases in red and decreases in green; default: on a terminal, unless "
               "NO_COLOR is set");
@@ -174,6 +175,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     options.file_names = parse_replacements("--mod-filename", arguments.file_names);
     options.function_names = parse_replacements("--mod-funcname", arguments.function_names);
     options.match = arguments.match == "alike";
+    options.names = name_style(arguments.names);
     options.sort = parse_sort(arguments.sort);
     if (!arguments.threshold.empty())
         options.threshold = parse_threshold("--threshold", arguments.threshold);

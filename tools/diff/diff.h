@@ -5,6 +5,7 @@
 #include "tools/diff/limits.h"
 #include "tools/expressions/expressions.h"
 #include "tools/output/output.h"
+#include "tools/profile/display_names.h"
 #include "tools/sources/source_finder.h"
 #include "tools/table/table.h"
 
@@ -34,6 +35,7 @@ struct Options {
     bool match = true;  // match functions whose names have changed
     std::string by;     // the kind of groups to compare; empty: functions
     std::vector<Limit> limits;
+    NameStyle names = NameStyle::kShort;     // JSON has the full names
     SourceOptions old_sources, new_sources;  // where to look for sources of a page
     bool color = false;
     bool pager = false;

@@ -44,7 +44,7 @@ std::vector<std::string> grown_functions(const Comparison& comparison, std::size
     for (const Change* change : std::span(changes).first(std::min(kMost, changes.size())))
         functions.push_back(fmt::format("{} ({})  {}", signed_text(change->difference(event)),
                                         relative_text(change->before[event], change->after[event]),
-                                        place_text(*change)));
+                                        comparison.place_text(*change)));
     if (changes.size() > kMost)
         functions.push_back(fmt::format("and {} more; see assay diff", changes.size() - kMost));
     return functions;

@@ -43,7 +43,7 @@ void write_verdicts(const Comparison& comparison, Sink& sink) {
             "<tr><td class=\"name\">{}<td class=\"name\">{}<td class=\"num\">{}<td class=\"num\">{}"
             "<td class=\"num\">{}{}<td{}</tr>\n",
             text_of(verdict.limit->text),
-            text_of(verdict.subject.empty() ? "the program" : verdict.subject), verdict.before,
+            text_of(verdict.subject.empty() ? "the program" : verdict.shown), verdict.before,
             verdict.after, verdict.change, relative,
             verdict.is_exceeded ? " class=\"exceeded\">exceeded" : ">within"));
     }
@@ -304,13 +304,14 @@ void write_program(const Options& options, const Programs& programs,
     write_verdicts(comparison, sink);
     write_totals(comparison, sink);
     if (options.by.empty()) {
-        write_changes(comparison, comparison.important_functions(), "Functions that changed",
-                      place_text, sink);
+        write_changes(
+            comparison, comparison.important_functions(), "Functions that changed",
+            [&](const Change& change) { return comparison.place_text(change); }, sink);
         Sources(options, comparison).write(sink);
     } else {
         write_changes(
             comparison, comparison.important_groups(), "What changed by " + html_text(options.by),
-            [](const Change& change) { return printable(change.function); }, sink);
+            [&](const Change& change) { return printable(comparison.group_text(change)); }, sink);
     }
     sink.write("</section>\n");
 }

@@ -2,9 +2,10 @@
 
 #include "framework/events/formula.h"
 #include "framework/support/error.h"
+#include "framework/support/function_names.h"
+#include "framework/support/plain_names.h"
 #include "framework/support/text.h"
 #include "tools/diff/changes.h"
-#include "tools/profile/function_names.h"
 #include "tools/table/table.h"
 
 #include <fmt/core.h>
@@ -80,6 +81,7 @@ Verdict verdict_of_count(const Limit& limit, const Subject& subject, std::size_t
     const auto difference = static_cast<std::int64_t>(after - before);
     return {&limit,
             subject.name,
+            subject.shown,
             limit.event,
             with_thousands(before),
             with_thousands(after),
@@ -102,6 +104,7 @@ std::optional<Verdict> verdict_of_figure(const Limit& limit, const Subject& subj
     return Verdict{
         &limit,
         subject.name,
+        subject.shown,
         limit.event,
         derived_text(derived, formula, subject.before),
         derived_text(derived, formula, subject.after),
@@ -172,12 +175,14 @@ bool glob_matches_path(const std::string& pattern, std::string_view path) {
 bool glob_matches_function(const std::string& pattern, std::string_view name) {
     const std::string_view function = without_clones(name);
     return glob_matches(pattern, name) || glob_matches(pattern, function) ||
-           glob_matches(pattern, without_signature(function));
+           glob_matches(pattern, without_signature(function)) ||
+           glob_matches(pattern, plain_types(function)) ||
+           glob_matches(pattern, plain_function(function));
 }
 
 std::string verdict_text(const Verdict& verdict) {
     const std::string of =
-        verdict.subject.empty() ? "" : fmt::format(" of {}", printable(verdict.subject));
+        verdict.subject.empty() ? "" : fmt::format(" of {}", printable(verdict.shown));
     const std::string relative =
         verdict.relative.empty() ? "" : fmt::format(" ({})", verdict.relative);
     return fmt::format("{}{}: {} -> {}, {}{}, {} {}", verdict.event, of, verdict.before,

@@ -45,12 +45,13 @@ bool glob_matches_function(const std::string& pattern, std::string_view name);
 struct Subject {
     std::string name;  // "": the program
     Counts before, after;
+    std::string shown = name;  // the name to show
 };
 
 // The result of a limit for one subject.
 struct Verdict {
     const Limit* limit;
-    std::string subject;                          // name of the subject
+    std::string subject, shown;                   // names of the subject
     std::string event;                            // event or derived figure
     std::string before, after, change, relative;  // formatted; `relative` is "+0.5%" or ""
     bool is_exceeded;

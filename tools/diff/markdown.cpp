@@ -45,11 +45,11 @@ std::string row(std::initializer_list<std::string> cells) {
 }
 
 // A function's place with only the last part of its file's path.
-std::string short_place(const Change& change) {
+std::string short_place(const Comparison& comparison, const Change& change) {
     Change named = change;
     named.file = named.file.substr(named.file.rfind('/') + 1);
     named.former.file = named.former.file.substr(named.former.file.rfind('/') + 1);
-    return place_text(named);
+    return comparison.place_text(named);
 }
 
 std::string with_relative(const std::string& change, const std::string& relative) {
@@ -84,7 +84,7 @@ std::string title(const Programs& programs) {
 void append_verdict(const Programs& programs, const Programs::Program& program,
                     const Verdict& verdict, std::string& out) {
     std::string of = verdict.event;
-    if (!verdict.subject.empty()) of += " of " + code(verdict.subject);
+    if (!verdict.subject.empty()) of += " of " + code(verdict.shown);
     if (programs.are_many) of += " in " + code(program.command);
     const std::string change = with_relative(verdict.change, verdict.relative);
     out += row({of, verdict.before, verdict.after,
@@ -150,7 +150,7 @@ std::string cause(const Programs& programs, const Programs::Program& program,
     std::string out = fmt::format("{}{} grew most in ", verdict.event,
                                   programs.are_many ? " of " + code(program.command) : "");
     for (std::size_t i = 0; i < count; ++i)
-        out += fmt::format("{}{}: {}", i == 0 ? "" : ", ", code(short_place(*grown[i])),
+        out += fmt::format("{}{}: {}", i == 0 ? "" : ", ", code(short_place(comparison, *grown[i])),
                            change_text(*grown[i], event));
     return out + ".\n";
 }
@@ -208,10 +208,11 @@ std::string details(const Options& options, const Programs& programs,
     const Comparison& comparison = *program.comparison;
     std::string out;
     if (options.by.empty())
-        out = change_table(comparison, comparison.important_functions(), "function", short_place);
+        out = change_table(comparison, comparison.important_functions(), "function",
+                           [&](const Change& change) { return short_place(comparison, change); });
     else
         out = change_table(comparison, comparison.important_groups(), options.by,
-                           [](const Change& change) { return std::string(change.function); });
+                           [&](const Change& change) { return comparison.group_text(change); });
     std::string summary =
         options.by.empty() ? "Functions that changed" : "Counts by " + options.by + " that changed";
     if (programs.are_many) summary += " in " + program.command;

@@ -194,14 +194,16 @@ void write_header(const Comparison& comparison, Output& output) {
 }
 
 // The innermost frames of a stack, the outermost first.
-std::string stack_text(const Breakdown& breakdown, std::uint32_t frame) {
+std::string stack_text(const Comparison& comparison, std::uint32_t frame) {
     constexpr std::size_t kMostShown = 8;
+    const Breakdown& breakdown = comparison.breakdown();
     const StackTree& stacks = breakdown.stacks();
     std::vector<std::string_view> names = stacks.path(frame);
     const bool is_cut = names.size() > kMostShown;
     if (is_cut) names.erase(names.begin(), names.end() - kMostShown);
     std::string text = is_cut ? "..." : "";
-    for (const std::string_view name : names) text += (text.empty() ? "" : " > ") + printable(name);
+    for (const std::string_view name : names)
+        text += (text.empty() ? "" : " > ") + printable(comparison.names()(name));
     const auto [before, after] = stacks.frames()[frame].calls;
     if (breakdown.counts_calls() && before != after)
         text += fmt::format("  ({}x -> {}x)", with_thousands(before), with_thousands(after));
@@ -228,13 +230,14 @@ void write_stacks(const Options& options, const Comparison& comparison, Output& 
     output.section("Call stacks that changed");
     write_changes(options, comparison, comparison.important_stacks(changes),
                   "calls, the outermost first", output, [&](const Change& change) {
-                      return stack_text(breakdown,
+                      return stack_text(comparison,
                                         static_cast<std::uint32_t>(&change - changes.data()));
                   });
 }
 
-void write_values(const Options& options, const Breakdown& breakdown, Output& output) {
-    const std::vector<ValueChange> changes = breakdown.value_changes(options.threshold);
+void write_values(const Options& options, const Comparison& comparison, Output& output) {
+    const std::vector<ValueChange> changes =
+        comparison.breakdown().value_changes(options.threshold);
     if (changes.empty()) return;
     output.write("\n");
     output.section("Values that changed");
@@ -246,7 +249,7 @@ void write_values(const Options& options, const Breakdown& breakdown, Output& ou
             fmt::format("{:>{}}  {:>{}}  {:>{}}  {} {}:{}\n", with_thousands(change.before),
                         kCountWidth, with_thousands(change.after), kCountWidth,
                         fmt::format("{:#x}", change.value), kValueWidth, printable(change.list),
-                        printable(change.file), printable(change.function)));
+                        printable(change.file), printable(comparison.names()(change.function))));
 }
 
 void write_totals(const Options& options, const Comparison& comparison, Output& output) {
@@ -280,14 +283,15 @@ void write_text(const Options& options, const Comparison& comparison, Output& ou
     write_totals(options, comparison, output);
     if (!options.by.empty()) {
         output.section(fmt::format("Counts by {} that changed", options.by));
-        return write_changes(options, comparison, comparison.important_groups(), options.by, output,
-                             [](const Change& change) { return printable(change.function); });
+        return write_changes(
+            options, comparison, comparison.important_groups(), options.by, output,
+            [&](const Change& change) { return printable(comparison.group_text(change)); });
     }
     output.section("Functions that changed");
     write_changes(options, comparison, comparison.important_functions(), "file:function", output,
-                  place_text);
+                  [&](const Change& change) { return comparison.place_text(change); });
     write_stacks(options, comparison, output);
-    write_values(options, comparison.breakdown(), output);
+    write_values(options, comparison, output);
 }
 
 void write_text(const Options& options, const Programs& programs, Output& output) {

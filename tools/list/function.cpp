@@ -78,12 +78,19 @@ Instructions::Instructions(const Profile& profile) {
     }
 }
 
+std::string text_of(const Function& function, const DisplayNames& names) {
+    if (function.outer.empty()) return names(function.name);
+    return fmt::format("{}, inlined into {}", names(function.name), names(function.outer));
+}
+
 FunctionWriter::FunctionWriter(const Options& options, const Profile& profile,
-                               const Columns& columns, ValuePrinter& values,
+                               const Columns& columns, const DisplayNames& names,
+                               ValuePrinter& values,
                                const std::vector<std::unique_ptr<ObjectCode>>& code, Output& output)
     : options_(options),
       profile_(profile),
       columns_(columns),
+      names_(names),
       values_(values),
       output_(output),
       disassembler_(options.syntax),
@@ -101,8 +108,8 @@ void FunctionWriter::write(const Function& function, ObjectCode& code) {
     for (const Row* row : function.rows) table.fit(row->counts(profile_));
     const std::vector<std::string> sources = source_lines(lines, code);
 
-    output_.section(printable(
-        fmt::format("{}  ({})", function.name, profile_.objects()[function.object].path)));
+    output_.section(printable(fmt::format("{}  ({})", text_of(function, names_),
+                                          profile_.objects()[function.object].path)));
     if (!warnings_.empty()) output_.write(std::exchange(warnings_, "") + "\n");
     output_.write(table.heading("   address  instruction") + "\n");
     const std::string margin(table.empty_row("").size() - 1, ' ');
@@ -169,7 +176,7 @@ std::vector<std::string> FunctionWriter::source_lines(const Lines& lines, const 
         if (file == kUnknown) continue;
         above[i] =
             fmt::format("{}:{}{}: {}", std::string_view(file).substr(file.rfind('/') + 1), number,
-                        places[i].frames.size() > 1 ? fmt::format(" ({})", function) : "",
+                        places[i].frames.size() > 1 ? fmt::format(" ({})", names_(function)) : "",
                         source_text(file, number));
     }
     return above;

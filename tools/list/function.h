@@ -43,18 +43,21 @@ class Instructions {
 
 struct Function {
     std::string name;
+    std::string outer;  // the function that the code was inlined into, unless `name` is shown whole
     std::uint32_t object;
-    bool inlined = false;             // also into the function that its name gives
     std::uint64_t low = 0, high = 0;  // its code; equal if its extent is unknown
     std::vector<const Row*> rows;     // of the profile, by address
     std::vector<std::uint64_t> counts;
 };
 
+// "f", or "f, inlined into g".
+std::string text_of(const Function& function, const DisplayNames& names);
+
 class FunctionWriter {
   public:
     FunctionWriter(const Options& options, const Profile& profile, const Columns& columns,
-                   ValuePrinter& values, const std::vector<std::unique_ptr<ObjectCode>>& code,
-                   Output& output);
+                   const DisplayNames& names, ValuePrinter& values,
+                   const std::vector<std::unique_ptr<ObjectCode>>& code, Output& output);
     ~FunctionWriter();
     FunctionWriter(const FunctionWriter&) = delete;
     FunctionWriter& operator=(const FunctionWriter&) = delete;
@@ -82,6 +85,7 @@ class FunctionWriter {
     const Options& options_;
     const Profile& profile_;
     const Columns& columns_;
+    const DisplayNames& names_;
     ValuePrinter& values_;
     Output& output_;
     Disassembler disassembler_;

@@ -1,6 +1,7 @@
 #include "tools/list/list.h"
 
 #include "framework/support/error.h"
+#include "framework/support/plain_names.h"
 #include "framework/support/text.h"
 #include "framework/symbols/interval_map.h"
 #include "tools/code/object_code.h"
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace assay::list {
@@ -23,7 +25,7 @@ namespace {
 struct Arguments {
     Options plain;  // options that need no parsing
     std::string function, syntax = "att", source = "no", percentages = "yes", color = "auto",
-                          pager = "auto";
+                          pager = "auto", names = "short";
 };
 
 constexpr const char* kPurpose =
@@ -66,6 +68,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
                     "print instructions in this syntax; default: att");
     line.add_choice("--show-percs", arguments.percentages, "yes|no",
                     "show percentages of the totals; default: yes");
+    add_names(line, arguments.names);
     add_color(line, arguments.color,
               "highlight the highest counts; default: on a terminal, unless NO_COLOR is set");
     add_pager(line, arguments.pager);
@@ -84,6 +87,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     Options options = std::move(parsed->plain);
     if (!arguments.function.empty()) options.function = Pattern("--function", arguments.function);
     options.syntax = arguments.syntax == "intel" ? Syntax::kIntel : Syntax::kAtt;
+    options.names = name_style(arguments.names);
     options.source = arguments.source == "yes";
     options.percentages = arguments.percentages == "yes";
     options.color = wants_color(arguments.color);
@@ -97,6 +101,10 @@ namespace assay::list {
 namespace {
 
 using Rows = std::span<const Row>;
+
+bool contains(const Pattern& pattern, std::string_view function) {
+    return any_spelling(function, [&](std::string_view name) { return pattern.is_in(name); });
+}
 
 // Finds the functions of one object, from its symbols if the code is there, and from the profile.
 class FunctionFinder {
@@ -127,7 +135,7 @@ class FunctionFinder {
     // The keys point into the profile or the object's symbols, which live longer.
     bool is_wanted(std::string_view name) {
         const auto [known, is_new] = is_wanted_.try_emplace(name, false);
-        if (is_new) known->second = wanted_->is_in(name);
+        if (is_new) known->second = contains(*wanted_, name);
         return known->second;
     }
 
@@ -141,7 +149,8 @@ class FunctionFinder {
                              : std::pair(range ? range->low : std::uint64_t{0}, row.function);
         const auto [known, is_new] = index_.try_emplace(key, functions_.size());
         if (is_new) {
-            Function function{name_of(row, range, inlined), row.object, inlined};
+            Function function{std::string(range && !inlined ? range->name : row.function),
+                              std::string(inlined ? range->name : ""), row.object};
             if (range && !inlined) {
                 function.low = range->low;
                 function.high = range->high;
@@ -152,11 +161,6 @@ class FunctionFinder {
         Function& function = functions_[known->second];
         function.rows.push_back(&row);
         add_counts(function.counts, row.counts(profile_));
-    }
-
-    static std::string name_of(const Row& row, const symbols::FunctionRange* range, bool inlined) {
-        if (inlined) return fmt::format("{}, inlined into {}", row.function, range->name);
-        return std::string(range ? range->name : row.function);
     }
 
     const Profile& profile_;
@@ -198,13 +202,14 @@ void choose(std::vector<Function>& functions, const Options& options, const Prof
     const auto total = static_cast<double>(profile.totals()[sort.front()]);
     const double threshold = have_counts(functions) ? options.threshold : 0;
     std::erase_if(functions, [&](const Function& function) {
-        if (options.function) return !function.inlined && !options.function->is_in(function.name);
+        if (options.function)
+            return function.outer.empty() && !contains(*options.function, function.name);
         return static_cast<double>(function.counts[sort.front()]) * 100 < threshold * total;
     });
     std::stable_sort(functions.begin(), functions.end(), [&](const Function& a, const Function& b) {
         for (const std::size_t event : sort)
             if (a.counts[event] != b.counts[event]) return a.counts[event] > b.counts[event];
-        return a.name < b.name;
+        return std::tie(a.name, a.outer) < std::tie(b.name, b.outer);
     });
 }
 
@@ -225,13 +230,14 @@ void write_head(const Options& options, const Profile& profile, const ValuePrint
     output.write("\n");
 }
 
-void write_summary(const std::vector<Function>& functions, const Columns& columns, Output& output) {
+void write_summary(const std::vector<Function>& functions, const Columns& columns,
+                   const DisplayNames& names, Output& output) {
     Table table(columns);
     table.fit(columns.totals);
     output.write(table.heading("function"));
     output.write(table.row(columns.totals, "PROGRAM TOTALS"));
     for (const Function& function : functions)
-        output.write(table.row(function.counts, printable(function.name)));
+        output.write(table.row(function.counts, printable(text_of(function, names))));
     output.write("\n");
 }
 
@@ -262,8 +268,15 @@ void list(const Options& options, Output& output) {
 
     ValuePrinter values(lists_of(profile), options.plugins, options.values);
     write_head(options, profile, values, have_counts(functions), output);
-    write_summary(functions, columns, output);
-    FunctionWriter writer(options, profile, columns, values, code, output);
+    DisplayNames names(options.names);
+    names.add(profile);
+    for (const Function& function : functions) {
+        names.add(function.name);
+        names.add(function.outer);
+    }
+    names.finish();
+    write_summary(functions, columns, names, output);
+    FunctionWriter writer(options, profile, columns, names, values, code, output);
     std::vector<bool> said(code.size());
     for (const Function& function : functions) {
         ObjectCode& object = *code[function.object];

@@ -6,6 +6,7 @@
 #include "tools/command_line/command_line.h"
 #include "tools/expressions/expressions.h"
 #include "tools/output/output.h"
+#include "tools/profile/display_names.h"
 #include "tools/sources/source_finder.h"
 
 #include <optional>
@@ -27,6 +28,7 @@ struct Options {
     std::vector<std::string> plugins;  // profilers that print values, by path or name
     std::size_t values = 8;            // most values to print of each list
     Syntax syntax = Syntax::kAtt;
+    NameStyle names = NameStyle::kShort;
     bool series = false;  // print only series, as tables
     bool source = false;  // print source lines between the instructions
     bool percentages = true;

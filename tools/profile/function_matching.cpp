@@ -1,6 +1,6 @@
 #include "tools/profile/function_matching.h"
 
-#include "tools/profile/function_names.h"
+#include "framework/support/function_names.h"
 #include "tools/sources/source_finder.h"
 
 #include <algorithm>

@@ -9,8 +9,8 @@
 namespace assay::report {
 
 Assembly::Assembly(const Profile& profile, const Profile* old, const FunctionList& functions,
-                   std::size_t most)
-    : profile_(profile), old_(old) {
+                   const DisplayNames& names, std::size_t most)
+    : names_(names), profile_(profile), old_(old) {
     choose(functions, most);
     disassemble();
     read_old();
@@ -97,9 +97,9 @@ std::uint64_t Assembly::number_of_site(std::uint32_t site) {
     for (std::uint32_t at = site; at != 0; at = profile_.sites()[at].parent) {
         const Profile::Site& each = profile_.sites()[at];
         const std::string_view file = profile_.text(each.file);
-        text +=
-            fmt::format("{}{}, {}:{}", text.empty() ? "" : ", in ", profile_.text(each.function),
-                        file.substr(file.rfind('/') + 1), each.line);
+        text += fmt::format("{}{}, {}:{}", text.empty() ? "" : ", in ",
+                            names_(profile_.text(each.function)), file.substr(file.rfind('/') + 1),
+                            each.line);
     }
     sites_.push_back(std::move(text));
     return found->second;

@@ -20,7 +20,7 @@ class Assembly {
     // Takes the functions with the highest shares, up to `most` instructions. `old` may be null.
     // All arguments must outlive this object.
     Assembly(const Profile& profile, const Profile* old, const FunctionList& functions,
-             std::size_t most);
+             const DisplayNames& names, std::size_t most);
 
     // Writes the instructions of a source file by address, or null.
     void write(Strings::Id file, JsonWriter& json);
@@ -41,6 +41,7 @@ class Assembly {
     void read_old();
     std::uint64_t number_of_site(std::uint32_t site);
 
+    const DisplayNames& names_;
     const Profile& profile_;
     const Profile* old_;
     std::map<Strings::Id, std::vector<Row>> rows_;  // by file

@@ -35,13 +35,19 @@ class DataDocument {
           options_(options),
           columns_(profile_.events().size()),
           functions_(profile_, old_),
-          json_(sink, JsonWriter::Texts::kPrintable) {}
+          names_(options.names),
+          json_(sink, JsonWriter::Texts::kPrintable) {
+        names_.add(profile_);
+        if (old_) names_.add(*old_);
+        functions_.add_names(names_);
+        names_.finish();
+    }
 
     void write() {
         json_.begin_object();
         write_header();
-        functions_.write(content_.limits.functions, json_);
-        Assembly assembly(profile_, old_, functions_, content_.limits.instructions);
+        functions_.write(names_, content_.limits.functions, json_);
+        Assembly assembly(profile_, old_, functions_, names_, content_.limits.instructions);
         Sources(content_, options_, functions_, assembly, json_).write();
         json_.key("assembly");
         assembly.write_summary(json_);
@@ -50,13 +56,13 @@ class DataDocument {
         if (old_)
             json_.null();  // the page shows calls of one profile only
         else
-            write_calls(profile_, functions_.calls(), content_.limits.calls, json_);
+            write_calls(profile_, functions_.calls(), content_.limits.calls, names_, json_);
         json_.key("groups");
         const std::vector<std::uint32_t> shown =
-            write_groups(groups_, profile_.totals(), functions_, content_.limits, json_);
+            write_groups(groups_, profile_.totals(), functions_, names_, content_.limits, json_);
         json_.key("summary");
-        write_summary(content_, options_, shown, json_);
-        write_values(profile_, content_.limits.value_lists, json_);
+        write_summary(content_, options_, names_, shown, json_);
+        write_values(profile_, names_, content_.limits.value_lists, json_);
         write_phases();
         write_series(profile_, old_, json_);
         json_.end_object();
@@ -79,6 +85,7 @@ class DataDocument {
     const Options& options_;
     std::size_t columns_;
     FunctionList functions_;
+    DisplayNames names_;
     JsonWriter json_;
 };
 
@@ -175,7 +182,7 @@ void DataDocument::write_flame_graph() {
         handlers.push_back(frame.handler);
         inlined.push_back(frame.inlined);
         const auto [text, is_new] = text_numbers.try_emplace(frame.name, texts.size());
-        if (is_new) texts.emplace_back(tree.name(frame));
+        if (is_new) texts.push_back(names_(tree.name(frame)));
         names.push_back(text->second);
         for (std::size_t event = 0; event < events.size(); ++event) {
             const std::uint64_t now = frame.counts[events[event]],
@@ -229,11 +236,11 @@ void write_data(const Content& content, const Options& options, Sink& sink) {
 namespace {
 
 void write_list(const Profile& profile, const Profile::Values& values, const ValueSymbols& symbols,
-                JsonWriter& json) {
+                const DisplayNames& names, JsonWriter& json) {
     const Profile::Place& place = profile.places()[values.place];
     json.begin_object();
     json.text("list", values.list.name);
-    json.text("function", profile.text(place.function));
+    json.text("function", names(profile.text(place.function)));
     json.text("file", profile.text(place.file));
     json.number("line", values.line);
     json.text("object", profile.objects()[values.object].path);
@@ -254,7 +261,8 @@ void write_list(const Profile& profile, const Profile::Values& values, const Val
 
 }  // namespace
 
-void write_values(const Profile& profile, std::size_t most, JsonWriter& json) {
+void write_values(const Profile& profile, const DisplayNames& names, std::size_t most,
+                  JsonWriter& json) {
     std::vector<const Profile::Values*> lists;
     for (const Profile::Values& values : profile.values()) lists.push_back(&values);
     std::stable_sort(lists.begin(), lists.end(),
@@ -267,7 +275,7 @@ void write_values(const Profile& profile, std::size_t most, JsonWriter& json) {
         for (const events::HotValue& each : list->list.values) values.push_back(each.value);
     const ValueSymbols symbols(profile.objects(), std::move(values));
     json.begin_array("values");
-    for (const Profile::Values* list : lists) write_list(profile, *list, symbols, json);
+    for (const Profile::Values* list : lists) write_list(profile, *list, symbols, names, json);
     json.end_array();
 }
 

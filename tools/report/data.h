@@ -3,6 +3,7 @@
 
 #include "tools/output/formats.h"
 #include "tools/output/output.h"
+#include "tools/profile/display_names.h"
 #include "tools/profile/groups.h"
 #include "tools/profile/profile.h"
 #include "tools/report/block_vectors.h"
@@ -33,17 +34,18 @@ void write_data(const Content& content, const Options& options, Sink& sink);
 // processes also get their functions. Writes null if `groups` is null. Returns the indices of the
 // written groups, in the order of the page.
 std::vector<std::uint32_t> write_groups(const Groups* groups, Counts totals,
-                                        const FunctionList& functions, const Limits& limits,
-                                        JsonWriter& json);
+                                        const FunctionList& functions, const DisplayNames& names,
+                                        const Limits& limits, JsonWriter& json);
 
 // Writes the summary that the page opens on. `shown` are the groups of the page. Writes null for a
 // difference.
-void write_summary(const Content& content, const Options& options,
+void write_summary(const Content& content, const Options& options, const DisplayNames& names,
                    const std::vector<std::uint32_t>& shown, JsonWriter& json);
 
 // Writes the lists with the most values. Values that are addresses in a file of the profile get
 // their names.
-void write_values(const Profile& profile, std::size_t most, JsonWriter& json);
+void write_values(const Profile& profile, const DisplayNames& names, std::size_t most,
+                  JsonWriter& json);
 
 // Writes the series that the page plots. `old` is the old profile of a difference, or null.
 void write_series(const Profile& profile, const Profile* old, JsonWriter& json);

@@ -104,7 +104,14 @@ std::optional<std::uint32_t> FunctionList::find(std::string_view file,
     return found == indices_.end() ? std::nullopt : std::optional(found->second);
 }
 
-void FunctionList::write(std::size_t most, JsonWriter& json) const {
+void FunctionList::add_names(DisplayNames& names) const {
+    for (const Row& row : rows_) {
+        names.add(row.name);
+        if (!row.former.function.empty()) names.add(row.former.function);
+    }
+}
+
+void FunctionList::write(const DisplayNames& names_of, std::size_t most, JsonWriter& json) const {
     const std::size_t shown = std::min(rows_.size(), most);
     std::vector<std::string> files, names, former;
     Columns counts(columns_), old(columns_), callees(columns_), old_callees(columns_);
@@ -115,9 +122,12 @@ void FunctionList::write(std::size_t most, JsonWriter& json) const {
     };
     for (std::size_t i = 0; i < shown; ++i) {
         const Row& row = rows_[i];
+        const std::string former_name =
+            row.former.function.empty() ? "" : names_of(row.former.function);
         files.emplace_back(row.file);
-        names.emplace_back(row.name);
-        former.push_back(FunctionMatching::former_text({row.file, row.name}, row.former));
+        names.push_back(names_of(row.name));
+        former.push_back(FunctionMatching::former_text({row.file, names.back()},
+                                                       {row.former.file, former_name}));
         counts.add(row.counts);
         old.add(row.old);
         if (!has_inclusive_) continue;
@@ -144,8 +154,8 @@ namespace {
 class CallsDocument {
   public:
     CallsDocument(const Profile& profile, const CallGraph& graph, double least_share,
-                  JsonWriter& json)
-        : profile_(profile), graph_(graph), least_share_(least_share), json_(json) {}
+                  const DisplayNames& names, JsonWriter& json)
+        : profile_(profile), graph_(graph), least_share_(least_share), names_(names), json_(json) {}
 
     void write() {
         json_.begin_object();
@@ -171,7 +181,7 @@ class CallsDocument {
         const auto add = [&](const FunctionKey& key, Counts with_callees, Counts own) {
             indices_.emplace(key, names.size());
             files.emplace_back(text_of(profile_, key.file));
-            names.emplace_back(text_of(profile_, key.name));
+            names.push_back(names_(text_of(profile_, key.name)));
             inclusive.push_back(with_callees);
             exclusive.push_back(own);
         };
@@ -207,6 +217,7 @@ class CallsDocument {
     const Profile& profile_;
     const CallGraph& graph_;
     double least_share_;
+    const DisplayNames& names_;
     JsonWriter& json_;
     std::map<FunctionKey, std::uint64_t> indices_;
 };
@@ -214,9 +225,9 @@ class CallsDocument {
 }  // namespace
 
 void write_calls(const Profile& profile, const CallGraph& graph, double least_share,
-                 JsonWriter& json) {
+                 const DisplayNames& names, JsonWriter& json) {
     if (!profile.has_contexts() && profile.calls().empty()) return json.null();
-    CallsDocument(profile, graph, least_share, json).write();
+    CallsDocument(profile, graph, least_share, names, json).write();
 }
 
 }  // namespace assay::report

@@ -4,6 +4,7 @@
 #include "tools/output/formats.h"
 #include "tools/profile/call_graph.h"
 #include "tools/profile/count_store.h"
+#include "tools/profile/display_names.h"
 #include "tools/profile/function_matching.h"
 #include "tools/profile/profile.h"
 
@@ -88,7 +89,9 @@ class FunctionList {
     std::string_view file_of_old(std::string_view name) { return matching_.file(name); }
 
     // Writes the first `most` rows.
-    void write(std::size_t most, JsonWriter& json) const;
+    void write(const DisplayNames& names, std::size_t most, JsonWriter& json) const;
+    // Adds the names of all functions.
+    void add_names(DisplayNames& names) const;
 
   private:
     using Key = std::pair<std::string_view, std::string_view>;
@@ -111,6 +114,6 @@ class FunctionList {
 // Writes inclusive counts, callers and callees of functions. Leaves out functions and calls below
 // `least_share` of every total. Writes null if the profile has no contexts.
 void write_calls(const Profile& profile, const CallGraph& graph, double least_share,
-                 JsonWriter& json);
+                 const DisplayNames& names, JsonWriter& json);
 
 }  // namespace assay::report

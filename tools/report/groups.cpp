@@ -11,6 +11,7 @@
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace assay::report {
@@ -20,8 +21,13 @@ namespace {
 class GroupsDocument {
   public:
     GroupsDocument(const Groups& groups, Counts totals, const FunctionList& functions,
-                   const Limits& limits, JsonWriter& json)
-        : groups_(groups), totals_(totals), functions_(functions), limits_(limits), json_(json) {}
+                   const DisplayNames& names, const Limits& limits, JsonWriter& json)
+        : groups_(groups),
+          totals_(totals),
+          functions_(functions),
+          names_(names),
+          limits_(limits),
+          json_(json) {}
 
     std::vector<std::uint32_t> write() {
         choose_groups();
@@ -88,7 +94,7 @@ class GroupsDocument {
             const Groups::Group& group = groups_.groups()[number];
             indices.emplace(number, indices.size());
             kinds.push_back(group.kind);
-            names.push_back(group.name);
+            names.push_back(names_.of_group(group));
             parents.push_back(group.parent == Groups::kNone ? 0 : indices.at(group.parent) + 1);
             counts.emplace_back(group.counts);
         }
@@ -102,7 +108,8 @@ class GroupsDocument {
         json_.begin_array("callers");
         for (const std::uint32_t number : shown_) {
             json_.begin_array();
-            for (const std::string& caller : groups_.groups()[number].callers) json_.text(caller);
+            for (const std::string& caller : groups_.groups()[number].callers)
+                json_.text(names_(caller));
             json_.end_array();
         }
         json_.end_array();
@@ -113,7 +120,8 @@ class GroupsDocument {
     void write_attributes(const Groups::Group& group) {
         json_.begin_object();
         for (const auto& [key, value] : group.attributes)
-            if (key != "stack" && key != "binary") json_.text(key, value);
+            if (key != "stack" && key != "binary")
+                json_.text(key, key == "type" ? names_.of_type(value) : value);
         json_.end_object();
     }
 
@@ -129,18 +137,20 @@ class GroupsDocument {
         const std::size_t left_out = lines.size() - std::min(lines.size(), limits_.group_lines);
         lines.resize(lines.size() - left_out);
         std::vector<std::string> texts;
-        std::map<Strings::Id, std::uint64_t> indices;
-        const auto index_of = [&](Strings::Id id) {
-            const auto [found, is_new] = indices.try_emplace(id, texts.size());
-            if (is_new) texts.emplace_back(groups_.text(id));
+        enum class Of : std::uint8_t { kFile, kFunction };
+        std::map<std::pair<Of, Strings::Id>, std::uint64_t> indices;
+        const auto index_of = [&](Of of, Strings::Id id) {
+            const auto [found, is_new] = indices.try_emplace({of, id}, texts.size());
+            const std::string_view text = groups_.text(id);
+            if (is_new) texts.push_back(of == Of::kFile ? std::string(text) : names_(text));
             return found->second;
         };
         std::vector<std::uint64_t> groups, files, functions, numbers;
         std::vector<Counts> counts;
         for (const Line& each : lines) {
             groups.push_back(each.group);
-            files.push_back(index_of(each.line.file));
-            functions.push_back(index_of(each.line.function));
+            files.push_back(index_of(Of::kFile, each.line.file));
+            functions.push_back(index_of(Of::kFunction, each.line.function));
             numbers.push_back(each.line.line);
             counts.emplace_back(each.line.counts);
         }
@@ -188,6 +198,7 @@ class GroupsDocument {
     const Groups& groups_;
     const Counts totals_;
     const FunctionList& functions_;
+    const DisplayNames& names_;
     const Limits& limits_;
     JsonWriter& json_;
     std::vector<std::uint32_t> shown_;  // by descending share
@@ -196,13 +207,13 @@ class GroupsDocument {
 }  // namespace
 
 std::vector<std::uint32_t> write_groups(const Groups* groups, Counts totals,
-                                        const FunctionList& functions, const Limits& limits,
-                                        JsonWriter& json) {
+                                        const FunctionList& functions, const DisplayNames& names,
+                                        const Limits& limits, JsonWriter& json) {
     if (groups == nullptr) {
         json.null();
         return {};
     }
-    return GroupsDocument(*groups, totals, functions, limits, json).write();
+    return GroupsDocument(*groups, totals, functions, names, limits, json).write();
 }
 
 }  // namespace assay::report

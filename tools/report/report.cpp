@@ -39,6 +39,7 @@ struct Arguments {
     Options options;
     std::vector<std::string> old_moved;
     bool difference = false, quiet = false;
+    std::string names = "short";
 };
 
 void add_options(CommandLine& line, Arguments& arguments) {
@@ -48,6 +49,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_text("-o,--out", options.output, "FILE",
                   "write the page to FILE; default: report.html");
     line.add_flag("--diff", arguments.difference, "show how NEW differs from OLD");
+    add_names(line, arguments.names);
     add_source_search(line, options.where);
     line.add_list(
         "--old-map", arguments.old_moved, "OLD=NEW",
@@ -101,6 +103,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
         arguments.options.profiles.push_back(newest_profile());
     check(arguments);
     Options& options = arguments.options;
+    options.names = name_style(arguments.names);
     options.old_where = options.where;
     if (!arguments.old_moved.empty())
         options.old_where.moved = parse_moved("--old-map", arguments.old_moved);

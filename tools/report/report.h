@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tools/command_line/command_line.h"
+#include "tools/profile/display_names.h"
 #include "tools/sources/source_finder.h"
 
 #include <string>
@@ -18,6 +19,7 @@ struct Options {
     std::string output = "report.html";
     std::vector<std::string> profiles;  // files to add up; for a difference, the new file
     std::string old_profile;            // empty: no difference
+    NameStyle names = NameStyle::kShort;
     SourceOptions where, old_where;  // where to look for sources, and for those of the old profile
     // Files of assay's or Valgrind's bbv profiler, and of SimPoint; may be empty.
     std::string block_vectors, simulation_points, weights, labels;

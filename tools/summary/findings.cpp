@@ -38,28 +38,6 @@ double percent(double part, double whole) {
     return whole == 0 ? 0 : 100 * part / whole;
 }
 
-// Removes parameters, and writes names as people do.
-std::string short_name(std::string_view name) {
-    std::string text(name);
-    for (const std::string_view inner : {"std::__cxx11::", "std::__1::"})
-        for (std::size_t at; (at = text.find(inner)) != std::string::npos;)
-            text.replace(at, inner.size(), "std::");
-    constexpr std::string_view kString =
-        "std::basic_string<char, std::char_traits<char>, std::allocator<char> >";
-    for (std::size_t at; (at = text.find(kString)) != std::string::npos;)
-        text.replace(at, kString.size(), "std::string");
-    const std::size_t operator_call = text.find("operator()");
-    const std::size_t from = operator_call == std::string::npos ? 0 : operator_call + 10;
-    int depth = 0;
-    for (std::size_t i = from; i < text.size(); ++i) {
-        if (text[i] == '<') ++depth;
-        if (text[i] == '>') --depth;
-        if (text[i] == '(' && depth == 0 && i > 0 && text.compare(i, 11, "(anonymous ") != 0)
-            return text.substr(0, i);
-    }
-    return text;
-}
-
 // A command to type. One that is too long for a row has its first word only.
 std::string command_text(std::string_view command) {
     constexpr std::size_t kWidth = 60;
@@ -69,9 +47,10 @@ std::string command_text(std::string_view command) {
 
 class Search {
   public:
-    Search(const Profile& profile, const std::vector<std::string>& paths,
+    Search(const Profile& profile, const DisplayNames& names, const std::vector<std::string>& paths,
            const SourceOptions& where)
         : profile_(profile),
+          names_(names),
           cycles_(profile.header()),
           paths_(paths),
           all_(cycles_.of_row(profile.totals())),
@@ -208,7 +187,7 @@ class Search {
             if (!caller) return "";
             name = *caller;
             if (const std::string_view text = text_of(profile_, name); text != kUnknownFile)
-                return ", called by " + short_name(text);
+                return ", called by " + names_(text);
         }
         return "";
     }
@@ -241,7 +220,7 @@ class Search {
             if (why.starts_with(", ")) why.erase(0, 2);
             section.rows.push_back(
                 {percent(cost.cycles, all_),
-                 short_name(profile_.text(profile_.functions()[cost.function].name)),
+                 names_(profile_.text(profile_.functions()[cost.function].name)),
                  file_of(cost.hottest.place), cost.hottest.line, std::move(why), std::nullopt});
         }
         return section;
@@ -297,9 +276,9 @@ class Search {
     }
 
     std::string name_of(const Groups::Group& group) const {
-        std::string name = group.name;
+        std::string name = names_.of_group(group);
         if (group.kind == "member" && group.parent != Groups::kNone)
-            name.insert(0, profile_.groups().groups()[group.parent].name + ".");
+            name.insert(0, names_.of_group(profile_.groups().groups()[group.parent]) + ".");
         if (const std::string_view type = group.attribute("class"); !type.empty())
             name = fmt::format("{} {}", type, name);
         return name;
@@ -352,6 +331,7 @@ class Search {
     }
 
     const Profile& profile_;
+    const DisplayNames& names_;
     const Cycles cycles_;
     const std::vector<std::string>& paths_;
     const double all_;
@@ -365,9 +345,9 @@ class Search {
 
 }  // namespace
 
-Findings findings(const Profile& profile, const std::vector<std::string>& paths,
-                  const SourceOptions& where) {
-    return Search(profile, paths, where).run();
+Findings findings(const Profile& profile, const DisplayNames& names,
+                  const std::vector<std::string>& paths, const SourceOptions& where) {
+    return Search(profile, names, paths, where).run();
 }
 
 }  // namespace assay::summary

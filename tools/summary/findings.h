@@ -2,6 +2,7 @@
 // `assay report` show them.
 #pragma once
 
+#include "tools/profile/display_names.h"
 #include "tools/profile/profile.h"
 #include "tools/sources/source_finder.h"
 
@@ -55,7 +56,7 @@ struct Findings {
 };
 
 // `paths` are the files as the user named them. The profile needs lines, contexts and groups.
-Findings findings(const Profile& profile, const std::vector<std::string>& paths,
-                  const SourceOptions& where = {});
+Findings findings(const Profile& profile, const DisplayNames& names,
+                  const std::vector<std::string>& paths, const SourceOptions& where = {});
 
 }  // namespace assay::summary

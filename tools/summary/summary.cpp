@@ -105,11 +105,13 @@ constexpr const char* kExamples =
 
 struct Arguments {
     std::vector<std::string> files;
+    std::string names = "short";
 };
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay summary", kPurpose, kExamples);
     line.add_arguments("FILE", arguments.files, Need::kOptional);
+    add_names(line, arguments.names);
 }
 
 }  // namespace
@@ -118,12 +120,15 @@ std::vector<Option> options() {
     return options_of(add_options);
 }
 
-void write(const std::vector<std::string>& names, Output& output) {
-    const ProfileFiles files = profile_files(names);
+void write(const std::vector<std::string>& paths, NameStyle style, Output& output) {
+    const ProfileFiles files = profile_files(paths);
     Profile profile(parts::kLines | parts::kContexts | parts::kGroups);
     for (const std::string& path : files.paths) profile.add_file(path);
     profile.finish();
-    write_findings(findings(profile, names), output);
+    DisplayNames names(style);
+    names.add(profile);
+    names.finish();
+    write_findings(findings(profile, names, paths), output);
 }
 
 }  // namespace assay::summary
@@ -133,10 +138,10 @@ namespace assay {
 int summary_main(int argc, char** argv) {
     const auto arguments = parse_arguments(summary::add_options, argc, argv);
     if (!arguments) return 0;
-    std::vector<std::string> names = arguments->files;
-    if (names.empty()) names.push_back(newest_profile());
+    std::vector<std::string> paths = arguments->files;
+    if (paths.empty()) paths.push_back(newest_profile());
     Output output(stdout);
-    summary::write(names, output);
+    summary::write(paths, name_style(arguments->names), output);
     output.finish();
     return 0;
 }

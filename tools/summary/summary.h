@@ -3,6 +3,7 @@
 
 #include "tools/command_line/command_line.h"
 #include "tools/output/output.h"
+#include "tools/profile/display_names.h"
 
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@ int summary_main(int argc, char** argv);
 namespace summary {
 std::vector<Option> options();
 // Writes the summary of these events files or indices. Throws Error.
-void write(const std::vector<std::string>& names, Output& output);
+void write(const std::vector<std::string>& paths, NameStyle style, Output& output);
 }  // namespace summary
 
 }  // namespace assay

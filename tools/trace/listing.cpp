@@ -1,5 +1,6 @@
 #include "tools/trace/listing.h"
 
+#include "framework/support/plain_names.h"
 #include "framework/support/text.h"
 #include "framework/trace/value_lists.h"
 #include "tools/output/formats.h"
@@ -111,10 +112,14 @@ void Listing::find_wanted(const replay::ImageTrace& image, const Places& places)
     if (!options_.function) return;
     // Neighbouring instructions mostly belong to the same function.
     std::string_view last;
-    bool last_wanted = options_.function->is_in(last);
+    const auto is_wanted = [&](std::string_view name) {
+        return any_spelling(name,
+                            [&](std::string_view each) { return options_.function->is_in(each); });
+    };
+    bool last_wanted = is_wanted(last);
     for (std::uint32_t i = 0; i < image.instrs().size(); ++i) {
         const std::string_view name = places[i].function;
-        if (name != last) last_wanted = options_.function->is_in(name);
+        if (name != last) last_wanted = is_wanted(name);
         last = name;
         wanted_.push_back(last_wanted);
     }

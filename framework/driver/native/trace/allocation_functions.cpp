@@ -1,6 +1,7 @@
 #include "framework/driver/native/trace/allocation_functions.h"
 
 #include "framework/driver/native/load/elf_functions.h"
+#include "framework/support/plain_names.h"
 
 #include <cxxabi.h>
 #include <fnmatch.h>
@@ -43,13 +44,13 @@ FunctionPatterns::FunctionPatterns(std::string_view patterns) {
 bool FunctionPatterns::match(std::string_view symbol) {
     const std::string plain = without_copy_suffix(symbol);
     const std::string readable = demangled(plain);
-    const std::string without_parameters = readable.substr(0, readable.find('(', 1));
     bool any = false;
     for (Pattern& pattern : patterns_) {
-        if (!fits(pattern.text, plain) && !fits(pattern.text, readable) &&
-            !fits(pattern.text, without_parameters))
-            continue;
-        pattern.matched = any = true;
+        const bool is_wanted =
+            fits(pattern.text, plain) || any_spelling(readable, [&](std::string_view name) {
+                return fits(pattern.text, std::string(name));
+            });
+        if (is_wanted) pattern.matched = any = true;
     }
     return any;
 }

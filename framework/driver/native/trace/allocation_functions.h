@@ -24,8 +24,8 @@ class FunctionPatterns {
 
     bool empty() const { return patterns_.empty(); }
     // A pattern matches a symbol as the linker knows it. It also matches the demangled name of a
-    // C++ function, with or without its parameters. The suffix of a compiler's copy with other
-    // parameters (.constprop, .isra) is ignored.
+    // C++ function, in full or as tools show it, with or without its parameters. The suffix of a
+    // compiler's copy with other parameters (.constprop, .isra) is ignored.
     bool match(std::string_view symbol);
     // The patterns that have never matched.
     std::vector<std::string> unmatched() const;

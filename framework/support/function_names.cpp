@@ -1,4 +1,4 @@
-#include "tools/profile/function_names.h"
+#include "framework/support/function_names.h"
 
 #include <algorithm>
 #include <array>
@@ -62,11 +62,14 @@ bool is_lower_hexadecimal(char c) {
     return is_digit(c) || (c >= 'a' && c <= 'f');
 }
 
-// True for characters of identifiers. These include all characters beyond ASCII.
+}  // namespace
+
 bool is_in_word(char c) {
     return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
            c == '$' || static_cast<unsigned char>(c) >= 0x80;
 }
+
+namespace {
 
 std::size_t digits_at(std::string_view text) {
     std::size_t count = 0;
@@ -133,8 +136,8 @@ Numbered numbered_part(std::string_view before, std::string_view text) {
     return {};
 }
 
-// Length of "operator" with its operator at the beginning of `text`, or 0. `before` is the
-// preceding character.
+}  // namespace
+
 std::size_t operator_length(char before, std::string_view text) {
     constexpr std::string_view kOperator = "operator";
     if (is_in_word(before) || !text.starts_with(kOperator)) return 0;
@@ -148,6 +151,8 @@ std::size_t operator_length(char before, std::string_view text) {
                ? 0
                : kOperator.size() + 1;
 }
+
+namespace {
 
 // The change of the bracket depth after a character.
 int depth_change(char c) {
@@ -278,7 +283,20 @@ std::string_view without_parameters(std::string_view name) {
     return left.ends_with("operator") ? name : left;
 }
 
-std::string without_signature(std::string_view name) {
+namespace {
+
+// The name of a lambda without its parameters: "{lambda(int)#2}" as "{lambda#2}".
+std::string numbered_lambda(std::string_view lambda) {
+    const std::size_t open = lambda.find('('), close = lambda.rfind(')');
+    if (open == 0 || open == std::string_view::npos || close == std::string_view::npos ||
+        close < open)
+        return std::string(lambda);
+    return std::string(lambda.substr(0, open)).append(lambda.substr(close + 1));
+}
+
+}  // namespace
+
+std::string without_signature(std::string_view name, Lambdas lambdas) {
     // Limits the search for closing brackets, which would otherwise take quadratic time.
     constexpr std::size_t kMostBrackets = 64;
     const std::string_view bare = without_parameters(name);
@@ -292,15 +310,35 @@ std::string without_signature(std::string_view name) {
                                          rest[0] == '$' || rest[0] == '\'')) {
             ++brackets;
             length = lambda_length(rest);
-            if (length != 0) left += "{lambda}";
+            if (length != 0)
+                left += lambdas == Lambdas::kAlike ? "{lambda}"
+                                                   : numbered_lambda(rest.substr(0, length));
             // Clang and LLVM write the parameters of a lambda after its name.
-            if (length == 0 && rest[0] == '(') length = outer_parameters(function, i).size();
+            if (length == 0 && rest[0] == '(') {
+                length = outer_parameters(function, i).size();
+                if (length != 0) left = std::string(without_result(left));
+            }
         }
         if (length == 0 && rest.starts_with(" >")) length = 1;
         if (length == 0) left += function[i++];
         i += length;
     }
     return left.empty() ? std::string(name) : left;
+}
+
+std::string without_hashes(std::string_view name) {
+    // A bound of an array, as in "int[16777216]", has fewer digits.
+    constexpr std::size_t kLeastLength = 12;
+    std::string left;
+    for (std::size_t i = 0; i < name.size();) {
+        const std::size_t length =
+            i != 0 && (name[i] == ':' || name[i] == '[') ? hash_length(name.substr(i)) : 0;
+        if (length < kLeastLength)
+            left += name[i++];
+        else
+            i += length;
+    }
+    return left;
 }
 
 std::string without_template_arguments(std::string_view name) {

@@ -2,6 +2,8 @@
 // compiler. Accepts any text, and takes linear time.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -23,8 +25,19 @@ std::string_view without_parameters(std::string_view name);
 
 // Returns the name as debug information gives it for inlined functions: without parameters and
 // without the return type that demanglers put before instances of templates. Lambdas become
-// "{lambda}".
-std::string without_signature(std::string_view name);
+// "{lambda}", or keep their number: "{lambda#1}".
+enum class Lambdas : std::uint8_t { kAlike, kNumbered };
+std::string without_signature(std::string_view name, Lambdas lambdas = Lambdas::kAlike);
+
+// Length of "operator" with its operator at the beginning of `text`, or 0. `before` is the
+// preceding character.
+std::size_t operator_length(char before, std::string_view text);
+
+// True for characters of identifiers. These include all characters beyond ASCII.
+bool is_in_word(char c);
+
+// Removes Rust's hashes: "::h0123456789abcdef" and "core[0123456789abcdef]".
+std::string without_hashes(std::string_view name);
 
 // Removes arguments of templates and of generic functions.
 std::string without_template_arguments(std::string_view name);
