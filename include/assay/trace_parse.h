@@ -18,9 +18,9 @@ typedef struct trace_parser trace_parser_t;
 /* Returns the id of the profiled process. */
 uint32_t trace_parser_get_pid(const trace_parser_t* parser);
 /* Returns the number of the thread that made the buffer: 0 for the first of the process, then in
- * order of creation. It is not the kernel's thread id, and is never reused in a process. A
- * program that damages its trace can make it any number, so check it before you use it as an
- * index. 0 in vp_finish. */
+ * order of creation. It is not the kernel's thread id, and is never reused in a process.
+ * Add 1 for people, to whom all output numbers threads from 1. A program that damages its trace
+ * can make it any number, so check it before you use it as an index. 0 in vp_finish. */
 uint32_t trace_parser_get_thread(const trace_parser_t* parser);
 /* Returns non-zero if records have a context: with trace_capture_calls, and for all profilers in
  * a run with --contexts. */

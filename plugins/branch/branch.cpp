@@ -81,7 +81,7 @@ class BranchProfiler final : public assay::Profiler {
             simulator_->process(thread, records, trace.contexts());
         } catch (const std::bad_alloc&) {
             throw std::runtime_error(
-                "no memory for the predictors of thread " + std::to_string(thread) +
+                "no memory for the predictors of thread " + std::to_string(thread + 1) +
                 "; make them smaller with --predictor-bits or --indirect-bits");
         }
         if (trace.thread_end()) simulator_->end(thread);

@@ -125,7 +125,7 @@ class CacheProfiler final : public assay::Profiler {
                 simulator_->process(thread, records.data(), records.size());
         } catch (const std::bad_alloc&) {
             throw std::runtime_error("no memory for the simulated caches of thread " +
-                                     std::to_string(thread) +
+                                     std::to_string(thread + 1) +
                                      "; make them smaller with --I1 or --D1");
         }
         if (trace.thread_end()) simulator_->end(thread);

@@ -87,7 +87,7 @@ std::string data_at(const assay::Trace& trace, uint64_t address) {
     if (object == nullptr) return "";
     std::string name = object->name;
     if (object->kind == TRACE_DATA_STACK)
-        name = "stack of thread " + std::to_string(object->thread);
+        name = "stack of thread " + std::to_string(object->thread + 1);
     else if (object->context != 0)
         name = "block of " + place_of(trace, trace.context_table()[object->context].call);
     else if (object->kind == TRACE_DATA_FILE)
@@ -163,7 +163,7 @@ class EffectiveAddressProfiler final : public assay::Profiler {
             track(trace);
         } catch (const std::bad_alloc&) {
             throw std::runtime_error("no memory for the addresses of thread " +
-                                     std::to_string(trace.thread()));
+                                     std::to_string(trace.thread() + 1));
         }
     }
 

@@ -41,7 +41,7 @@ std::string side(const Touch& touch, const Results& results) {
     const Field field = results.field(touch.operand, address);
     return bytes_of(touch.bytes) + (operand.writes() ? " written " : " read ") +
            with_commas(scaled(touch.count * results.tracker.sharing().scale(), results.scale)) +
-           " times by thread " + std::to_string(touch.thread) + " at " +
+           " times by thread " + std::to_string(touch.thread + 1) + " at " +
            results.place(operand.pc()) + (field.member.empty() ? "" : ": " + field.name());
 }
 

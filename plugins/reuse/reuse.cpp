@@ -96,7 +96,8 @@ class ReuseProfiler final : public assay::Profiler {
                              trace.has_context() ? trace.contexts() : std::span<const uint32_t>{});
         } catch (const std::bad_alloc&) {
             throw std::runtime_error("no memory for the lines of thread " +
-                                     std::to_string(trace.thread()) + "; use a larger --line-size");
+                                     std::to_string(trace.thread() + 1) +
+                                     "; use a larger --line-size");
         }
         if (trace.thread_end()) stacks_->end(trace.thread());
     }

@@ -151,7 +151,7 @@ class Report {
     void threads() {
         std::vector<Named> all;
         for (const auto& [thread, usage] : accounts_.threads())
-            if (usage.lines != 0) all.push_back({std::to_string(thread), usage});
+            if (usage.lines != 0) all.push_back({std::to_string(thread + 1), usage});
         if (all.size() < 2) return;
         std::sort(all.begin(), all.end(), [](const Named& a, const Named& b) {
             return a.name.size() != b.name.size() ? a.name.size() < b.name.size() : a.name < b.name;

@@ -133,7 +133,7 @@ std::string csv(const Touched& touched, std::uint64_t interval_size) {
     for (const auto& [number, thread] : touched.threads()) {
         std::uint64_t begin = 0;
         for (const Size& size : thread.sizes) {
-            out += std::to_string(number) + "," + std::to_string(begin) + "," +
+            out += std::to_string(number + 1) + "," + std::to_string(begin) + "," +
                    std::to_string(size.lines) + "," + std::to_string(size.pages) + "\n";
             begin += interval_size;
         }

@@ -128,14 +128,14 @@ class EffectiveAddress(unittest.TestCase):
             line = text[text.index("at most 399,999 transfers, 400,000 references"):]
             for number, thread in ((0, 1), (8, 2)):
                 self.assertRegex(line, rf"bytes {number}-{number + 7} written 100,000 times by "
-                                       rf"thread {thread} at \S*sharing.c:\d+ "
+                                       rf"thread {thread + 1} at \S*sharing.c:\d+ "
                                        rf"\({['first', 'second'][thread - 1]}_together\)")
 
     def test_what_parts_them(self):
         """The members of both sides, and a declaration that is followed in the second program."""
         self.run_under("ping_pong")
-        self.assertRegex(self.stderr, r"bytes 8-15 written 10,000 times by thread 1 at .*: counters.first\n")
-        self.assertRegex(self.stderr, r"bytes 16-23 written 10,000 times by thread 2 at .*: counters.second\n")
+        self.assertRegex(self.stderr, r"bytes 8-15 written 10,000 times by thread 2 at .*: counters.first\n")
+        self.assertRegex(self.stderr, r"bytes 16-23 written 10,000 times by thread 3 at .*: counters.second\n")
         self.assertRegex(self.stderr, r"to part them: alignas\(64\) for counters.first and counters.second "
                                       r"\(counters: 32 -> 192 bytes\)\n")
         self.assertRegex(self.stderr, r"to part them: alignas\(64\) for slot \(16 -> 64 bytes\)\n")

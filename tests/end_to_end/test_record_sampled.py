@@ -113,7 +113,7 @@ class Sampled(RecordingCase):
         """Where bursts begin and end, and the numbers of instructions as they are in the program."""
         program = [PROGRAMS / "work"]
         trace = self.record(program, "--sample=2k/20k", "--warm-up=3k", "--trace-children=no")
-        rows = list(csv.DictReader(run([ASSAY, "trace", "--kind=burst,block", "--thread=0",
+        rows = list(csv.DictReader(run([ASSAY, "trace", "--kind=burst,block", "--thread=1",
                                         "--format=csv", trace]).stdout.splitlines()))
         parts, at = [], {}
         for row in rows:
@@ -144,7 +144,7 @@ class Sampled(RecordingCase):
             json.loads(line)
         region = list(csv.DictReader(run([
             ASSAY, "trace", "--kind=block", "--format=csv", "--from-instruction=100000",
-            "--to-instruction=200000", "--thread=0", trace]).stdout.splitlines()))
+            "--to-instruction=200000", "--thread=1", trace]).stdout.splitlines()))
         inside = [row for row in rows if row["kind"] == "block" and
                   100_000 <= int(row["instruction"]) <= 200_000]
         self.assertGreater(len(inside), 100)

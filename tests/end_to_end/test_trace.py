@@ -131,7 +131,7 @@ class Shown(Traces):
         path = record(self.shared / "threads.trace", PROGRAMS / "threads", "mutex")
         [found] = self.summary(path)
         self.assertGreater(found["threads"], 1)
-        self.assertEqual({row["thread"] for row in self.rows("--thread=1", of=path)}, {"1"})
+        self.assertEqual({row["thread"] for row in self.rows("--thread=2", of=path)}, {"2"})
         shell = record(self.shared / "shell.trace", "sh", "-c", "/bin/true; exec /bin/true")
         images = [(found["pid"], found["image"]) for found in self.summary(shell)]
         self.assertEqual(len(images), 3, images)
@@ -329,7 +329,7 @@ class Exchanged(Traces):
         shown = trace("--format=din", "-o", "/dev/null", shell)
         self.assertEqual(shown.returncode, 0)
         pid = self.summary(shell)[0]["pid"]
-        self.assertIn(f"process {pid}, image 1, thread 0", shown.stderr)
+        self.assertIn(f"process {pid}, image 1, thread 1", shown.stderr)
         self.refused(trace("--format=din", "--thread=7", self.small), "thread 7")
 
     def test_bad_input(self):

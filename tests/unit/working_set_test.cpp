@@ -75,7 +75,7 @@ TEST_CASE("working_set: what is written") {
     const std::vector<trace_record_t> records{{0, 0, 0},  {4096, 0, 0}, {8, 0, 0}, {0, 2, 0},
                                               {60, 0, 0}, {0, 2, 0},    {64, 0, 0}};
     touched.process(0, records, {});
-    CHECK(csv(touched, 1000) == "thread,instructions,lines,pages\n0,0,2,2\n0,1000,2,1\n");
+    CHECK(csv(touched, 1000) == "thread,instructions,lines,pages\n1,0,2,2\n1,1000,2,1\n");
     CHECK(summarise(touched, 64, 1000) ==
           "intervals of 1,000 instructions: 2\n\n"
           "                               lines             bytes       pages\n"

@@ -72,7 +72,7 @@ class Memref : public Writer {
     void begin() override { sink_.write("thread,pc,kind,address,bytes\n"); }
     void write(const Executed& executed) override {
         for (const Reference& reference : executed.references)
-            line("{},{:#x},{},{:#x},{}\n", executed.thread, image_.instrs()[executed.instr].pc,
+            line("{},{:#x},{},{:#x},{}\n", executed.thread + 1, image_.instrs()[executed.instr].pc,
                  kind_name(reference.kind), reference.address, reference.bytes);
     }
 };

@@ -166,7 +166,7 @@ bool Listing::is_shown(const Event& event) const {
 }
 
 void Listing::write(const replay::ImageTrace& image, const Event& event) {
-    Row row{event.thread, event.instruction, event.instr, kind_of(*event.site), {}, 0};
+    Row row{event.thread + 1, event.instruction, event.instr, kind_of(*event.site), {}, 0};
     if (event.site->kind == TRACE_SITE_BLOCK) {
         const trace_block_t& block = image.blocks()[image.instrs()[event.instr].block];
         const std::uint64_t last = event.instruction + block.instr_count - 1;
@@ -191,7 +191,7 @@ void Listing::write(const replay::ImageTrace& image, const Executed& executed) {
     };
     const bool any = std::any_of(executed.references.begin(), executed.references.end(), is_shown);
     if ((options_.addresses || !(options_.kinds >> TRACE_SITE_BLOCK & 1)) && !any) return;
-    write_row(image, {executed.thread,
+    write_row(image, {executed.thread + 1,
                       executed.number,
                       executed.instr,
                       "instr",
@@ -199,7 +199,7 @@ void Listing::write(const replay::ImageTrace& image, const Executed& executed) {
                       image.instrs()[executed.instr].length});
     for (const Reference& reference : executed.references)
         if (is_shown(reference))
-            write_row(image, {executed.thread, executed.number, executed.instr,
+            write_row(image, {executed.thread + 1, executed.number, executed.instr,
                               kind_name(reference.kind), reference.address, reference.bytes});
 }
 
@@ -209,18 +209,18 @@ void Listing::write_boundary(const replay::ImageTrace& image, const Event& event
     const char* const kind = name_of_part(event.aux, warms_up(image));
     switch (options_.format) {
         default:
-            return sink_.write(
-                fmt::format("{:>6} {:>12} {:>14} {}\n", event.thread, event.instruction, "", kind));
+            return sink_.write(fmt::format("{:>6} {:>12} {:>14} {}\n", event.thread + 1,
+                                           event.instruction, "", kind));
         case Format::kCsv:
             return sink_.write(fmt::format("{},{},{},{},,{},,0,,,,0{}\n", image.pid(),
-                                           image.number(), event.thread, event.instruction, kind,
-                                           options_.instructions ? "," : ""));
+                                           image.number(), event.thread + 1, event.instruction,
+                                           kind, options_.instructions ? "," : ""));
         case Format::kJson:
             return sink_.write(fmt::format(
                 "{{\"pid\":{},\"image\":{},\"thread\":{},\"instruction\":{},\"pc\":null,"
                 "\"kind\":\"{}\",\"address\":null,\"bytes\":0,\"object\":\"\",\"function\":\"\","
                 "\"file\":\"\",\"line\":0{}}}\n",
-                image.pid(), image.number(), event.thread, event.instruction, kind,
+                image.pid(), image.number(), event.thread + 1, event.instruction, kind,
                 options_.instructions ? ",\"disassembly\":\"\"" : ""));
     }
 }

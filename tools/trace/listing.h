@@ -25,7 +25,7 @@ class Listing {
 
   private:
     struct Row {
-        std::uint32_t thread;
+        std::uint32_t thread;  // from 1, as people number threads
         std::uint64_t instruction;
         std::uint32_t instr;
         const char* kind;

@@ -82,7 +82,7 @@ void add_filters(CommandLine& line, Arguments& arguments) {
     line.add_text("--image", arguments.image, "N",
                   "show only the N-th program that a process has become by execve, from 1");
     line.add_text("--thread", arguments.thread, "N",
-                  "show only this thread; 0 is the first of each process");
+                  "show only this thread; 1 is the first of each process");
     line.add_text("--from-instruction", arguments.from, "N",
                   "start at the N-th instruction of each thread; the first is 1");
     line.add_text("--to-instruction", arguments.to, "N",
@@ -171,7 +171,7 @@ std::uint32_t kinds(const std::vector<std::string>& words) {
 
 void take_region(Options& options, const Arguments& arguments) {
     if (!arguments.thread.empty())
-        options.region.thread = number<std::uint32_t>("--thread", arguments.thread, 10, 0);
+        options.region.thread = number<std::uint32_t>("--thread", arguments.thread, 10, 1) - 1;
     if (!arguments.from.empty())
         options.region.from = number<std::uint64_t>("--from-instruction", arguments.from, 10, 1);
     if (!arguments.to.empty())
@@ -324,14 +324,14 @@ int convert(const Options& options, const recording::TraceFileReader& file) {
     for (const recording::ChunkPlace& chunk : images.front().chunks)
         if (chunk.header.kind == TRACE_CHUNK_RECORDS) threads.insert(chunk.header.thread);
     if (region.thread && !threads.contains(*region.thread))
-        throw Error(fmt::format("{} has no thread {} of process {}", file.path(), *region.thread,
-                                image.pid()));
+        throw Error(fmt::format("{} has no thread {} of process {}", file.path(),
+                                *region.thread + 1, image.pid()));
     const bool chosen = !region.thread || options.region.thread || threads.size() == 1;
     if (images.size() > 1 || !chosen)
         log::remark(fmt::format(
             "shown is process {}, image {}{}; choose others with --pid, --image and --thread",
             image.pid(), image.number(),
-            region.thread ? fmt::format(", thread {}", *region.thread) : ""));
+            region.thread ? fmt::format(", thread {}", *region.thread + 1) : ""));
     Sink sink(options.output);
     const std::string missing = export_image(options.format, image, region, sink);
     sink.finish();
