@@ -59,6 +59,9 @@ class Handler {
     virtual void instruction_sites(std::uint32_t, std::uint64_t /*count*/) {}
     // Called after all sites and before all locations.
     virtual void group(const Group&) {}
+    // The object of the header that has the function's code. Called among the lines of that
+    // function.
+    virtual void binary(std::string_view /*function*/, std::uint32_t /*object*/) {}
     // The name of the function in the object's symbol table, never empty. Called among the lines of
     // that function.
     virtual void linkage(std::string_view /*function*/, std::string_view /*name*/) {}
@@ -128,6 +131,7 @@ class Parser {
     enum class Rows : std::uint8_t { kLines, kInstructions };
     void parse_sites(std::string_view text, Rows rows);
     void parse_group(std::string_view text);
+    void parse_binary(std::string_view text);
     void parse_linkage(std::string_view text);
     void parse_counts_of(std::string_view text);
     void parse_stack(std::string_view text);

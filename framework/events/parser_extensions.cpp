@@ -31,6 +31,8 @@ void Parser::parse_extension(std::string_view text) {
         parse_sites(text, Rows::kInstructions);
     } else if (keyword == "group") {
         parse_group(text);
+    } else if (keyword == "binary") {
+        parse_binary(text);
     } else if (keyword == "linkage") {
         parse_linkage(text);
     } else if (keyword == "of") {
@@ -258,6 +260,15 @@ void Parser::parse_group(std::string_view text) {
         kind_totals_.emplace_back(counts_.size());
     }
     handler_.group(group);
+}
+
+void Parser::parse_binary(std::string_view text) {
+    start_body();
+    if (!has_function_) fail("a binary without fn= before it", text);
+    has_file_ = false;
+    const std::uint64_t object = parse_number(text, kMax32);
+    if (object >= header_.objects.size()) fail("unknown object", text);
+    handler_.binary(function_, static_cast<std::uint32_t>(object));
 }
 
 void Parser::parse_linkage(std::string_view text) {

@@ -175,6 +175,9 @@ class EventSelector final : public Handler {
         handler_.instruction_sites(site, count);
     }
     void group(const Group& group) override { handler_.group(group); }
+    void binary(std::string_view function, std::uint32_t object) override {
+        handler_.binary(function, object);
+    }
     void linkage(std::string_view function, std::string_view name) override {
         handler_.linkage(function, name);
     }

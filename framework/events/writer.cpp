@@ -273,6 +273,8 @@ struct Writer::Impl {
         text += instructions;
         instructions.clear();
         instruction_sites.append_to(text, "at-sites");
+        if (const auto known = binaries.extract(function_name))
+            append(text, {"fl=#! binary ", std::to_string(known.mapped()), "\n"});
         if (const auto named = linkage_names.extract(function_name))
             append(text, {"fl=#! linkage ", word(named.mapped()), "\n"});
         const bool wrote = text.size() != size;
@@ -290,9 +292,11 @@ struct Writer::Impl {
     std::size_t event_count, object_count;
     bool difference;
     std::vector<std::uint64_t> totals;
-    std::unordered_map<std::string, std::string> linkage_names;  // of functions still to come
-    std::string text;                                            // not written yet
-    std::string instructions;                                    // of the current location
+    // Of functions still to come.
+    std::unordered_map<std::string, std::string> linkage_names;
+    std::unordered_map<std::string, std::uint32_t> binaries;
+    std::string text;          // not written yet
+    std::string instructions;  // of the current location
     SiteList line_sites, instruction_sites;
     bool in_sites = false;                 // the last line of the text lists sites
     std::string site_file, site_function;  // of that line
@@ -403,6 +407,11 @@ void Writer::group(const Group& group) {
 void Writer::linkage(std::string_view function, std::string_view name) {
     if (name.size() > kMaxTextBytes) return;
     impl_->linkage_names.insert_or_assign(place_name(function), std::string(name));
+}
+
+void Writer::binary(std::string_view function, std::uint32_t object) {
+    impl_->check_object(object);
+    impl_->binaries.insert_or_assign(place_name(function), object);
 }
 
 void Writer::counts_of(std::uint32_t group, std::span<const std::uint64_t> counts) {

@@ -47,6 +47,8 @@ class Writer {
     // written after the first lines of that function, or not at all if the function has no lines or
     // the name is too long for a line.
     void linkage(std::string_view function, std::string_view name);
+    // The object with the code of a function, by its index in the header. Written like linkage().
+    void binary(std::string_view function, std::uint32_t object);
     // The counts of the line last written that belong to the group itself.
     void counts_of(std::uint32_t group, std::span<const std::uint64_t> counts);
     // Values of one instruction of the line last written. As many as fit into a line of the file

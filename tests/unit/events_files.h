@@ -70,6 +70,10 @@ class Recorder final : public Handler {
             text.append(" ").append(key).append("=").append(value);
         text += "\n";
     }
+    void binary(std::string_view function, std::uint32_t object) override {
+        text.append("binary ").append(std::to_string(object)).append(" of ");
+        text.append(function).append("\n");
+    }
     void linkage(std::string_view function, std::string_view name) override {
         text.append("linkage ").append(name).append(" of ").append(function).append("\n");
     }

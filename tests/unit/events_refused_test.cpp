@@ -175,6 +175,9 @@ TEST_CASE("events: malformed extensions are refused") {
          "FILE:10: the counts of Ir by object exceed its summary (2)"},
     };
     const std::map<std::string, std::string> cases_of_linkage = {
+        {kVersion + "fl=#! object 0 a\nfl=#! binary 0\n",
+         "FILE:6: a binary without fn= before it (0)"},
+        {kVersion + kPlace + "1 1\nfl=#! binary 0\n", "FILE:8: unknown object (0)"},
         {kVersion + "fl=#! linkage _Z1fv\n",
          "FILE:5: a linkage name without fn= before it (_Z1fv)"},
         {kVersion + kPlace + "1 1\nfl=#! linkage\n", "FILE:8: expected a linkage name ()"},

@@ -186,6 +186,27 @@ TEST_CASE("events: groups stand before all lines, and their counts below those o
                                 "of 2 line 3: 2 0\nof 1 line 4: 5 1\n"));
 }
 
+TEST_CASE("events: the binary of a function stands behind its first lines") {
+    const TemporaryFolder folder;
+    {
+        Writer writer(folder.file("events"), example_header());
+        const std::uint64_t five_one[] = {5, 1};
+        writer.binary("f()", 1);
+        writer.binary("without lines()", 0);
+        CHECK_THROWS_AS(writer.binary("f()", 2), Error);
+        for (const char* const file : {"a.c", "b.h"}) {
+            writer.location(file, "f()");
+            writer.line(3, five_one);
+        }
+        writer.finish();
+    }
+    const std::string text = folder.read("events");
+    CHECK(text.find("fn=f()\n3 5 1\nfl=#! binary 1\nfl=b.h\nfn=f()\n3 5 1\n") != std::string::npos);
+    Recorder recorder;
+    parse(text, recorder);
+    CHECK(recorder.text.find("line 3: 5 1\nbinary 1 of f()\n") != std::string::npos);
+}
+
 TEST_CASE("events: a linkage name stands behind the first lines of its function") {
     const TemporaryFolder folder;
     {

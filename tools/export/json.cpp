@@ -105,6 +105,8 @@ void JsonDocument::write_functions() {
     json_.objects("functions", profile_.functions(), [&](const Profile::Function& function) {
         json_.text("name", profile_.text(function.name));
         json_.text("file", profile_.text(function.file));
+        if (const std::optional<std::uint32_t> object = profile_.binary_of(function.name))
+            json_.number("binary", *object);
         json_.begin_array("lines");
         for (std::uint32_t place = function.first_place; place < function.end_place; ++place)
             write_lines(place);

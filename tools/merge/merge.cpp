@@ -50,6 +50,9 @@ class MergedFile {
         for (const auto& [function, name] : profile_.linkage_names())
             writer_.linkage(function, name);
         for (std::uint32_t place = 0; place < profile_.places().size(); ++place) write_place(place);
+        for (const Profile::Function& function : profile_.functions())
+            if (const std::optional<std::uint32_t> object = profile_.binary_of(function.name))
+                writer_.binary(profile_.text(function.name), *object);
         const std::span<const Profile::Context> contexts = profile_.contexts();
         for (std::uint32_t i = 1; i < contexts.size(); ++i)
             writer_.stack(

@@ -326,6 +326,13 @@ void Profile::counts_of(std::uint32_t group, std::uint32_t line, Counts counts) 
     if (takes(parts::kGroups)) groups_.add_part(group, line, counts);
 }
 
+void Profile::binary(std::string_view function, std::uint32_t object) {
+    if (!takes(parts::kLines)) return;
+    const std::uint32_t added = heads_.object(object);
+    const auto [known, is_new] = binaries_.try_emplace(strings_.id(function), added);
+    if (!is_new) known->second = std::min(known->second, added);
+}
+
 void Profile::linkage(std::string_view function, std::string_view name) {
     if (!takes(parts::kLines)) return;
     if (!sites_may_follow()) make_room();
@@ -418,7 +425,7 @@ std::size_t Profile::bytes() const {
            sites_.size() * (sizeof(Site) + kNodeBytes) +
            contexts_.size() * (sizeof(Context) + kNodeBytes) +
            recursions_.size() * (sizeof(Recursion) + kNodeBytes) +
-           linkage_names_.size() * kNodeBytes +
+           (linkage_names_.size() + binaries_.size()) * kNodeBytes +
            calls_.size() * (sizeof(KnownCall) + sizeof(CallCosts) + kNodeBytes +
                             header_.events.size() * sizeof(std::uint64_t)) +
            (site_map_.size() + context_map_.size()) * sizeof(std::uint32_t) +
@@ -669,6 +676,11 @@ std::span<const Profile::Instruction> Profile::instructions(std::uint32_t place)
 std::optional<std::uint32_t> Profile::function_named(Strings::Id name) const {
     const auto found = functions_by_name_.find(name);
     return found == functions_by_name_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<std::uint32_t> Profile::binary_of(Strings::Id function) const {
+    const auto found = binaries_.find(function);
+    return found == binaries_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::string_view Profile::linkage_name(Strings::Id function) const {

@@ -225,6 +225,9 @@ class Profile final : public events::Handler {
     // The linkage name of a function; empty if the files do not have it. If functions of one name
     // have several linkage names, the first in byte order.
     std::string_view linkage_name(Strings::Id function) const;
+    // The object with the function's code, as an index of objects(). No value if the files do not
+    // have it. If several objects have the function, the first of them.
+    std::optional<std::uint32_t> binary_of(Strings::Id function) const;
     // Names of functions with their linkage names, ordered by name.
     std::vector<std::pair<std::string_view, std::string_view>> linkage_names() const;
     const Groups& groups() const { return groups_; }
@@ -252,6 +255,7 @@ class Profile final : public events::Handler {
     void instruction_sites(std::uint32_t site, std::uint64_t count) override;
     void group(const events::Group& group) override;
     void counts_of(std::uint32_t group, std::uint32_t line, Counts counts) override;
+    void binary(std::string_view function, std::uint32_t object) override;
     void linkage(std::string_view function, std::string_view name) override;
     void stack(const events::Stack& stack, Counts counts) override;
     void calls(std::uint32_t context, std::uint64_t number) override;
@@ -358,6 +362,7 @@ class Profile final : public events::Handler {
     std::map<Recursion, std::uint64_t> recursions_;
     std::unordered_map<Strings::Id, std::uint32_t> functions_by_name_;
     std::unordered_map<Strings::Id, Strings::Id> linkage_names_;  // by name
+    std::unordered_map<Strings::Id, std::uint32_t> binaries_;     // objects by name of function
 };
 
 }  // namespace assay

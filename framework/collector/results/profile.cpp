@@ -6,7 +6,9 @@
 #include "framework/events/writer.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace assay::collector {
@@ -36,6 +38,7 @@ class ProfileWriter::File {
         code_.write_sites(writer);
         for (const events::Group& group : groups_) writer.group(group);
         code_.write_linkage_names(writer);
+        for (const auto& [function, object] : binaries_) writer.binary(function, object);
         for (auto begin = parts_.begin(); begin != parts_.end();) {
             const auto end = std::find_if(begin, parts_.end(), [&](const CountedCode::Part& part) {
                 return part.position() != begin->position();
@@ -66,6 +69,12 @@ class ProfileWriter::File {
             groups_.push_back(thread_group(profile_, threads_, thread));
         if (profile_.types) find_types(first_type);
         header_.objects = code_.objects();
+        // A function that is in several objects is in the first one, which is mostly the program.
+        for (const CountedCode::Part& part : parts_) {
+            const std::uint32_t object = part.entries.front().object;
+            const auto [known, is_new] = binaries_.try_emplace(part.function, object);
+            if (!is_new) known->second = std::min(known->second, object);
+        }
     }
 
     // Called when the groups are those of the objects. The curve comes before those of profilers,
@@ -171,6 +180,7 @@ class ProfileWriter::File {
     std::optional<GroupLines> type_lines_;  // with --types
     std::vector<events::Group> groups_;
     std::span<const CountedCode::Part> parts_;
+    std::map<std::string_view, std::uint32_t> binaries_;  // object of each function
     // Buffers for the line or the instruction that is being written.
     std::vector<std::uint64_t> sums_;
     std::vector<std::uint32_t> rows_;
