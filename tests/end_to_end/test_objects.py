@@ -12,6 +12,18 @@ import support
 from support import ASSAY, PROGRAMS, profile, run
 
 WORDS = 1000
+VECTORS = """#include <vector>
+__attribute__((noinline)) void fill(std::vector<long>& all) {
+    for (long i = 0; i < 1000; ++i) *(volatile long*)&all[i] = i;
+}
+__attribute__((noinline)) std::vector<long> make(int size) {
+    return std::vector<long>(size);
+}
+int main() {
+    std::vector<long> all = make(1000);
+    fill(all);
+}
+"""
 SIZE = 8 * WORDS
 BLOCKS = {  # as groups() has them
     ("heap", "allocate", 1, SIZE): WORDS,
@@ -55,6 +67,24 @@ class Objects(unittest.TestCase):
         """By where they were allocated: each block of a site counts for it."""
         self.profile(PROGRAMS / "objects", "blocks")
         self.assertEqual(self.groups(), BLOCKS)
+
+    @support.needs("g++")
+    def test_sites_are_in_own_code(self):
+        """A block of a std::vector belongs to the function that has the vector."""
+        folder = support.temporary_folder(self)
+        source = folder / "vectors.cpp"
+        source.write_text(VECTORS)
+        for level in ("-O0", "-O2"):
+            built = run(["g++", level, "-g", source, "-o", folder / "vectors"])
+            self.assertEqual(built.returncode, 0, built.stderr)
+            self.profile(folder / "vectors")
+            found = {key[1] for key in self.groups(functions=("fill(std::vector<long, std::allocator<long> >&)", "fill"))}
+            self.assertIn("make(int)", found, level)
+            text = run([ASSAY, "annotate", "--by=object", self.out]).stdout
+            self.assertRegex(text, r"heap +make \(vectors.cpp:\d+\), 8,000 bytes < main")
+        self.profile(folder / "vectors", options=["--own=/usr/include/c++"])
+        self.assertRegex(run([ASSAY, "annotate", "--by=object", self.out]).stdout,
+                         r"heap +std::\S+ \(\w+.h:\d+\), 8,000 bytes")
 
     def test_other_allocators(self):
         """Their functions are known by the same names, wherever they are."""

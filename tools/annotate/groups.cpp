@@ -102,10 +102,17 @@ std::string GroupTable::object_text(const Groups::Group& group) const {
         text += fmt::format(", {} blocks, {}", *blocks, bytes_text(*bytes));
     else if (size)
         text += fmt::format(", {}", bytes_text(*size));
-    // [0] is the allocation function, and the object's name contains [1].
-    for (std::size_t i = 2; i < std::min(group.callers.size(), kMostCallers); ++i)
-        text += " < " + names_(group.callers[i]);
-    if (group.callers.size() > kMostCallers) text += " < ...";
+    // The name begins with the caller in own code; those before it are of libraries. callers[0] is
+    // the allocation function.
+    std::size_t first = 2;
+    for (std::size_t i = 1; i < group.callers.size(); ++i)
+        if (group.name == group.callers[i] || group.name.starts_with(group.callers[i] + " (")) {
+            first = i + 1;
+            break;
+        }
+    const std::size_t end = std::min(first + kMostCallers - 2, group.callers.size());
+    for (std::size_t i = first; i < end; ++i) text += " < " + names_(group.callers[i]);
+    if (end < group.callers.size()) text += " < ...";
     return text;
 }
 

@@ -107,6 +107,17 @@ std::string_view class_of(const DataObject& object) {
     return "other";
 }
 
+// The innermost call in own code that led to an allocation. If there is none, the innermost call.
+const symbols::Frame& site_of(const Profile& profile, std::uint32_t allocation, CountedCode& code) {
+    for (std::uint32_t at = allocation; at != 0; at = profile.contexts[at].parent) {
+        const ObjectPlace place = code.place_of(profile.contexts[at].call);
+        const std::string& binary = code.objects()[place.object].path;
+        for (const symbols::Frame& frame : code.frames_of(place))
+            if (profile.own.has(frame.function, frame.file, binary)) return frame;
+    }
+    return code.frames_of(code.place_of(profile.contexts[allocation].call)).front();
+}
+
 bool was_allocated(const DataObject& object) {
     return object.kind == DataObject::Kind::kHeap || object.kind == DataObject::Kind::kMapping;
 }
@@ -173,8 +184,7 @@ events::Group object_group(const Profile& profile, const GroupLines& objects, st
         case Kind::kHeap:
         case Kind::kMapping: {
             if (object.context != 0) {
-                const symbols::Frame& caller =
-                    code.frames_of(code.place_of(profile.contexts[object.context].call)).front();
+                const symbols::Frame& caller = site_of(profile, object.context, code);
                 group.name = caller.function;
                 if (caller.line != 0)
                     group.name += fmt::format(" ({}:{})", base_name(caller.file), caller.line);

@@ -6,6 +6,7 @@
 #include "framework/collector/trace/contexts.h"
 #include "framework/collector/trace/memory_objects.h"
 #include "framework/events/header.h"
+#include "framework/support/own_code.h"
 #include "framework/symbols/generated_code.h"
 #include "framework/symbols/symbolizer.h"
 
@@ -52,6 +53,7 @@ struct Profile {
     bool dump_instructions;
     bool types;               // also count by type and member
     std::string debug_cache;  // folder of a symbols::ImageCache
+    OwnCode own;              // objects are named after allocations in this code
     std::vector<std::uint64_t> references =
         {};  // with types: number of data references, by row of the database
 };

@@ -256,7 +256,8 @@ Profile ImageProfile::profile_of(const Counts& counts, Feed& feed,
                     .generated = &generated_,
                     .dump_instructions = session_.settings.dump_instructions,
                     .types = session_.settings.types,
-                    .debug_cache = session_.debug_cache};
+                    .debug_cache = session_.debug_cache,
+                    .own = OwnCode(session_.settings.own)};
     profile.header.command = image_.command;
     profile.header.pid = static_cast<std::uint32_t>(image_.pid);
     profile.header.incomplete = incomplete;

@@ -71,6 +71,11 @@ void add_results(CommandLine& line, CoreSettings& s) {
             "operators.",
             [&s](const Setting& given) { add_allocation_functions(s.allocation_functions, given); })
         .of(kRun);
+    line.add_list("--own", s.own, "PATH",
+                  "with --objects, name a block of memory after the first of the calls to its "
+                  "allocation that is in a source or binary PATH, or below; may be repeated\n"
+                  "Default: all code outside of the system's headers and libraries.")
+        .of(kRun | kReplay);
     line.add_flag("--threads", s.threads,
                   "also count by thread\nannotate --by=thread shows the counts. Not with --sample.")
         .of(kRun | kReplay);
@@ -256,6 +261,7 @@ void add_rules(CommandLine& line, Command command) {
     line.excludes("simpoints", "trace-children",
                   "--simpoints records the first process only: leave --trace-children=yes out");
     line.needs("alloc-functions", "objects");
+    line.needs("own", "objects");
     if (command == kRun) line.needs("warm-up", "sample");
     if (command != kRecord) return;
     constexpr const char* kPoints = "simpoints";

@@ -63,6 +63,7 @@ struct CoreSettings {
     std::uint32_t recursion = 1;
     std::uint32_t slice = 0;           // Spec::slice
     std::string allocation_functions;  // Spec::allocation_functions
+    std::vector<std::string> own;      // paths of OwnCode
     bool randomize_addresses = false;
     bool trace_children = true;
     bool debug_cache = true;
