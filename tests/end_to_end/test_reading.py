@@ -176,6 +176,89 @@ class Names(unittest.TestCase):
             self.assertIn("Ir of a.cc:shop::add<std::string>: 20 -> 50", text)
 
 
+WITH_LIBRARIES = """desc: a
+cmd: ./a
+events: Ir
+fl=#! version 1
+fl=#! object 0 /home/me/a
+fl=#! object 1 /usr/lib/libc.so.6
+fl=#! site 1 /home/me/a.cc main 4
+fl=/home/me/a.cc
+fn=main
+4 10
+fl=#! binary 0
+fl=/home/me/a.cc
+fn=work
+9 20
+fl=#! binary 0
+fl=/usr/include/c++/12/bits/stl_algobase.h
+fn=std::max<int>
+70 30
+fl=#! sites 1
+fl=#! binary 0
+fl=???
+fn=malloc
+0 40
+fl=#! binary 1
+fl=???
+fn=_dl_start
+0 5
+fl=#! binary 1
+fl=#! stack 1 in=0 jumped=0 _dl_start 5
+fl=#! stack 2 in=1 call=1:0x10 main 10
+fl=#! stack 3 in=2 inlined=4 std::max<int> 30
+fl=#! stack 4 in=2 call=0:0x20:6 work 20
+fl=#! stack 5 in=4 call=0:0x30:9 malloc 25
+fl=#! stack 6 in=2 call=0:0x40:7 malloc 10
+summary: 105
+"""
+
+
+class OwnCode(unittest.TestCase):
+    """Library code counts for the lines of own code that called it."""
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.profile = self.folder / "profile"
+        self.profile.write_text(WITH_LIBRARIES)
+
+    def lines(self, *options):
+        """The counts by function and line."""
+        out = self.folder / "own"
+        made = run([ASSAY, "merge", "-o", out, *options, self.profile])
+        self.assertEqual(made.returncode, 0, made.stderr)
+        exported = json.loads(run([ASSAY, "export", "--format=json", out]).stdout)
+        return {(function["name"], line["line"]): line["counts"][0]
+                for function in exported["functions"] for line in function["lines"]}
+
+    def test_with_contexts(self):
+        self.assertEqual(self.lines("--only-own"), {
+            ("main", 4): 40, ("main", 7): 10, ("work", 9): 45, ("[libc.so.6]", 0): 5,
+            ("[outside of known calls]", 0): 5})
+        tree = run([ASSAY, "annotate", "--only-own", "--tree", self.profile]).stdout
+        self.assertRegex(tree, r"(?s)95 \(90.5%\)\s+50 \(47.6%\)  main\n *45 .* 45 .*   work\n")
+
+    def test_without_contexts(self):
+        self.profile.write_text(re.sub("fl=#! stack.*\n", "", WITH_LIBRARIES))
+        self.assertEqual(self.lines("--only-own"), {
+            ("main", 4): 40, ("work", 9): 20, ("[libc.so.6]", 0): 45})
+        text = run([ASSAY, "annotate", "--only-own", self.profile]).stdout
+        self.assertIn("without --contexts, the callers of other library code are not known", text)
+
+    def test_what_is_own(self):
+        self.assertEqual(self.lines("--own=/usr/lib/libc.so.6"), {
+            ("malloc", 0): 40, ("_dl_start", 0): 5 + 10 + 30 + 20})
+
+    def test_views(self):
+        for words in (["annotate"], ["summary"], ["annotate", "--calls"]):
+            shown = run([ASSAY, *words, "--only-own", self.profile])
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            self.assertNotIn("malloc", shown.stdout)
+        for option in ("--by=object", "--asm"):
+            refused = run([ASSAY, "annotate", "--only-own", option, self.profile])
+            self.assertEqual(refused.returncode, 125)
+            self.assertIn(option, refused.stderr)
+
+
 @needs("valgrind", "cg_annotate", "cg_merge", "cg_diff")
 class SameAsCachegrind(unittest.TestCase):
     @classmethod

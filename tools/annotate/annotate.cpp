@@ -10,6 +10,7 @@
 #include "tools/annotate/inclusive.h"
 #include "tools/annotate/json.h"
 #include "tools/annotate/sources.h"
+#include "tools/profile/own_view.h"
 #include "tools/profile/profile.h"
 #include "tools/table/table.h"
 
@@ -17,6 +18,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 namespace assay::annotate {
 
@@ -288,7 +290,26 @@ void read(const Options& options, Profile& profile) {
 
 }  // namespace
 
+namespace {
+
+void annotate_own(const Options& options, Output& output) {
+    const OwnCode own(options.own.paths);
+    const OwnView view(options.files.paths, own);
+    std::optional<OwnView> old_view;
+    Options of_view = options;
+    of_view.own = {};
+    of_view.files.paths = {view.path()};
+    if (options.difference) {
+        old_view.emplace(options.old_files.paths, own);
+        of_view.old_files.paths = {old_view->path()};
+    }
+    annotate(of_view, output);
+}
+
+}  // namespace
+
 void annotate(const Options& options, Output& output) {
+    if (options.own.wanted()) return annotate_own(options, output);
     Profile profile(parts_for(options), options.file_names, options.function_names);
     const bool brief = !options.full && !options.json;
     InlinedCalls inlined(options.file_names, options.function_names);

@@ -46,6 +46,7 @@ struct Options {
     unsigned context = 2;  // lines shown around each line that is shown
     SourceOptions where;   // where to look for sources
 
+    OwnOptions own;
     NameStyle names = NameStyle::kShort;  // JSON has the full names
     bool json = false;
     bool color = false;

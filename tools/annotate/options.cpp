@@ -104,6 +104,9 @@ void add_context_options(CommandLine& line, Arguments& arguments) {
 // --calls, --tree and --by cannot combine two profiles or rename functions.
 void check_context_options(const Options& options) {
     if (options.lines && options.by.empty()) throw Error("--lines is for --by=KIND: give both");
+    if (options.own.wanted() && (options.instructions || !options.by.empty()))
+        throw Error(fmt::format("--only-own shows functions, lines and calls: leave out {}",
+                                options.instructions ? "--asm" : "--by=" + options.by));
     if (!options.without_sources()) return;
     const std::string name = !options.by.empty() ? "--by=" + options.by
                              : options.calls     ? "--calls"
@@ -140,6 +143,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     add_source_options(line, arguments);
     line.add_flag("--json", arguments.plain.json,
                   "write JSON, by annotate-schema.json of the documentation");
+    add_own(line, arguments.plain.own);
     add_names(line, arguments.names);
     add_color(line, arguments.color,
               "highlight the highest counts; default: on a terminal, unless NO_COLOR is set");

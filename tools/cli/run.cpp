@@ -86,7 +86,7 @@ void choose_first_answer(collector::CoreSettings& settings, std::span<const Sett
 void print_summary(const std::string& profile) {
     try {
         Output output(stderr);
-        summary::write({profile}, NameStyle::kShort, output);
+        summary::write({profile}, NameStyle::kShort, {}, output);
         output.finish();
     } catch (const Error& e) {
         log::problem(e.what());

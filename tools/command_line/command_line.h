@@ -20,6 +20,16 @@ void add_pager(CommandLine& line, std::string& pager);
 // Adds --names=short|full.
 void add_names(CommandLine& line, std::string& names);
 
+// Which code to show.
+struct OwnOptions {
+    bool only = false;               // count library code for the own code that called it
+    std::vector<std::string> paths;  // of OwnCode
+    bool wanted() const { return only || !paths.empty(); }
+};
+
+// Adds --only-own and --own.
+void add_own(CommandLine& line, OwnOptions& own);
+
 // Adds --include, --source-extensions and --map.
 void add_source_search(CommandLine& line, SourceOptions& where);
 

@@ -6,6 +6,7 @@
 #include "framework/support/log.h"
 #include "framework/support/text.h"
 #include "tools/command_line/command_line.h"
+#include "tools/profile/own_view.h"
 #include "tools/profile/profile_files.h"
 
 #include <fmt/core.h>
@@ -49,10 +50,10 @@ class MergedFile {
         write_groups();
         for (const auto& [function, name] : profile_.linkage_names())
             writer_.linkage(function, name);
-        for (std::uint32_t place = 0; place < profile_.places().size(); ++place) write_place(place);
         for (const Profile::Function& function : profile_.functions())
             if (const std::optional<std::uint32_t> object = profile_.binary_of(function.name))
                 writer_.binary(profile_.text(function.name), *object);
+        for (std::uint32_t place = 0; place < profile_.places().size(); ++place) write_place(place);
         const std::span<const Profile::Context> contexts = profile_.contexts();
         for (std::uint32_t i = 1; i < contexts.size(); ++i)
             writer_.stack(
@@ -196,6 +197,7 @@ struct Arguments {
     std::vector<std::string> addresses;
     std::string addresses_out;
     std::string by;
+    OwnOptions own;
     bool one_run = false;
 };
 
@@ -212,7 +214,8 @@ constexpr const char* kExamples =
     "Examples:\n\n"
     "  assay merge -o all.out assay.out.*      processes of one run, or several runs\n"
     "  assay merge -o all.out.zst assay.out.*  compressed, as .gz is\n"
-    "  assay merge -o all.out --by=rank assay.out.rank*   of a run under mpirun\n\n"
+    "  assay merge -o all.out --by=rank assay.out.rank*   of a run under mpirun\n"
+    "  assay merge --only-own -o own.out assay.out.1234   own code, for any command\n\n"
     "  assay merge --one-run -o all.bb bb.out bb.out.2                two threads\n"
     "  assay merge -o all.bb --pc-file=1.pc --pc-file=2.pc 1.bb 2.bb  two runs\n\n"
     "Exit status: 0, or 125 if something could not be read or written, or if the\n"
@@ -227,6 +230,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
                   "keep counts apart by program, process or rank\n"
                   "annotate --by=KIND and report show them. Ranks are those of processes under "
                   "mpirun.");
+    add_own(line, arguments.own);
     line.add_list(
         "--pc-file", arguments.addresses, "FILE",
         "read addresses of blocks, written by --pc-out-file of the run\n"
@@ -289,9 +293,14 @@ int merge_main(int argc, char** argv) {
     }
     check_events_files(arguments);
     const ProfileFiles files = profile_files(arguments.files);
+    const bool by_file = !arguments.by.empty();
+    if (arguments.own.wanted()) {
+        if (by_file) throw Error("--only-own leaves all groups out: leave out --by");
+        write_own_view(files.paths, OwnCode(arguments.own.paths), arguments.out);
+        return 0;
+    }
     Profile profile(parts::kRows | parts::kGroups);
     profile.choose_events({});  // those of the files, without estimates
-    const bool by_file = !arguments.by.empty();
     FileGroups groups(profile, files,
                       by_file ? std::vector{arguments.by} : std::vector<std::string>(), true);
     groups.add_files();

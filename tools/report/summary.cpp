@@ -40,8 +40,8 @@ void write_row(const summary::Finding& row, const std::vector<std::uint32_t>& sh
 void write_summary(const Content& content, const Options& options, const DisplayNames& names,
                    const std::vector<std::uint32_t>& shown, JsonWriter& json) {
     if (content.old) return json.null();
-    const summary::Findings found =
-        summary::findings(content.profile, names, options.profiles, options.where);
+    const summary::Findings found = summary::findings(content.profile, content.profile.groups(),
+                                                      names, options.profiles, options.where);
     json.begin_object();
     json.number("total", found.total);
     json.text("totalName", found.total_name);

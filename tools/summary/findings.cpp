@@ -47,9 +47,10 @@ std::string command_text(std::string_view command) {
 
 class Search {
   public:
-    Search(const Profile& profile, const DisplayNames& names, const std::vector<std::string>& paths,
-           const SourceOptions& where)
+    Search(const Profile& profile, const Groups& groups, const DisplayNames& names,
+           const std::vector<std::string>& paths, const SourceOptions& where)
         : profile_(profile),
+          groups_(groups),
           names_(names),
           cycles_(profile.header()),
           paths_(paths),
@@ -262,7 +263,7 @@ class Search {
         const Cause& misses = cycles_.causes().front();
         const double all = cycles_.of_cause(profile_.totals(), misses);
         if (misses.name != "data cache misses" || percent(all, all_) < kBound) return section;
-        const std::vector<Groups::Group>& groups = profile_.groups().groups();
+        const std::vector<Groups::Group>& groups = groups_.groups();
         for (std::uint32_t i = 0; i < groups.size(); ++i) {
             if (groups[i].kind != kind) continue;
             const double share = percent(cycles_.of_cause(groups[i].counts, misses), all);
@@ -278,7 +279,7 @@ class Search {
     std::string name_of(const Groups::Group& group) const {
         std::string name = names_.of_group(group);
         if (group.kind == "member" && group.parent != Groups::kNone)
-            name.insert(0, names_.of_group(profile_.groups().groups()[group.parent]) + ".");
+            name.insert(0, names_.of_group(groups_.groups()[group.parent]) + ".");
         if (const std::string_view type = group.attribute("class"); !type.empty())
             name = fmt::format("{} {}", type, name);
         return name;
@@ -304,7 +305,7 @@ class Search {
     std::vector<Step> next() const {
         const std::string file = join(paths_, " ");
         const auto has_kind = [&](std::string_view kind) {
-            const std::vector<std::string>& kinds = profile_.groups().kinds();
+            const std::vector<std::string>& kinds = groups_.kinds();
             return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
         };
         const bool waits_for_data =
@@ -331,6 +332,7 @@ class Search {
     }
 
     const Profile& profile_;
+    const Groups& groups_;
     const DisplayNames& names_;
     const Cycles cycles_;
     const std::vector<std::string>& paths_;
@@ -345,9 +347,9 @@ class Search {
 
 }  // namespace
 
-Findings findings(const Profile& profile, const DisplayNames& names,
+Findings findings(const Profile& profile, const Groups& groups, const DisplayNames& names,
                   const std::vector<std::string>& paths, const SourceOptions& where) {
-    return Search(profile, names, paths, where).run();
+    return Search(profile, groups, names, paths, where).run();
 }
 
 }  // namespace assay::summary

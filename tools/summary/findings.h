@@ -55,8 +55,9 @@ struct Findings {
     std::vector<Step> next;  // commands that show more
 };
 
-// `paths` are the files as the user named them. The profile needs lines, contexts and groups.
-Findings findings(const Profile& profile, const DisplayNames& names,
+// `paths` are the files as the user named them. The profile needs lines and contexts. `groups` are
+// those of the profile, or of the profile that it is a view of.
+Findings findings(const Profile& profile, const Groups& groups, const DisplayNames& names,
                   const std::vector<std::string>& paths, const SourceOptions& where = {});
 
 }  // namespace assay::summary

@@ -2,12 +2,14 @@
 
 #include "framework/support/text.h"
 #include "tools/output/output.h"
+#include "tools/profile/own_view.h"
 #include "tools/profile/profile.h"
 #include "tools/profile/profile_files.h"
 #include "tools/summary/findings.h"
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -106,11 +108,13 @@ constexpr const char* kExamples =
 struct Arguments {
     std::vector<std::string> files;
     std::string names = "short";
+    OwnOptions own;
 };
 
 void add_options(CommandLine& line, Arguments& arguments) {
     line.describe("assay summary", kPurpose, kExamples);
     line.add_arguments("FILE", arguments.files, Need::kOptional);
+    add_own(line, arguments.own);
     add_names(line, arguments.names);
 }
 
@@ -120,15 +124,24 @@ std::vector<Option> options() {
     return options_of(add_options);
 }
 
-void write(const std::vector<std::string>& paths, NameStyle style, Output& output) {
+void write(const std::vector<std::string>& paths, NameStyle style, const OwnOptions& own,
+           Output& output) {
     const ProfileFiles files = profile_files(paths);
     Profile profile(parts::kLines | parts::kContexts | parts::kGroups);
     for (const std::string& path : files.paths) profile.add_file(path);
     profile.finish();
+    std::optional<OwnView> view;
+    Profile of_view(parts::kLines | parts::kContexts);
+    if (own.wanted()) {
+        view.emplace(files.paths, OwnCode(own.paths));
+        of_view.add_file(view->path());
+        of_view.finish();
+    }
     DisplayNames names(style);
     names.add(profile);
+    if (view) names.add(of_view);
     names.finish();
-    write_findings(findings(profile, names, paths), output);
+    write_findings(findings(view ? of_view : profile, profile.groups(), names, paths), output);
 }
 
 }  // namespace assay::summary
@@ -141,7 +154,7 @@ int summary_main(int argc, char** argv) {
     std::vector<std::string> paths = arguments->files;
     if (paths.empty()) paths.push_back(newest_profile());
     Output output(stdout);
-    summary::write(paths, name_style(arguments->names), output);
+    summary::write(paths, name_style(arguments->names), arguments->own, output);
     output.finish();
     return 0;
 }

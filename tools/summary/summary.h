@@ -16,7 +16,8 @@ int summary_main(int argc, char** argv);
 namespace summary {
 std::vector<Option> options();
 // Writes the summary of these events files or indices. Throws Error.
-void write(const std::vector<std::string>& paths, NameStyle style, Output& output);
+void write(const std::vector<std::string>& paths, NameStyle style, const OwnOptions& own,
+           Output& output);
 }  // namespace summary
 
 }  // namespace assay
