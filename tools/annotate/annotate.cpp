@@ -347,8 +347,9 @@ void annotate(const Options& options, Output& output) {
     if (columns.width != 0 && inclusive_column.width() != 0)
         columns.width -= std::min(columns.width, inclusive_column.width() + 2);
     const FunctionList list(profile, sort, options.top);
-    const SourceChoice choice =
-        choose_sources(options, profile, brief ? list.files() : files_to_show(profile, sort));
+    const SourceChoice choice = choose_sources(
+        options, profile,
+        brief ? list.files(OwnCode(options.own.paths)) : files_to_show(profile, sort));
     if (!choice.found.empty()) profile.read_details(details_of(choice, profile, options));
     const Assembly assembly = options.instructions ? assembly_of(profile, choice) : Assembly();
 

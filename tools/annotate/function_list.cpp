@@ -6,6 +6,8 @@
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <optional>
+#include <span>
 
 namespace assay::annotate {
 
@@ -18,7 +20,8 @@ double share_in_percent(std::uint64_t count, std::size_t event, const Columns& c
 
 }  // namespace
 
-InclusiveColumn::InclusiveColumn(InclusiveCounts& counts, const Columns& columns, std::size_t event)
+InclusiveColumn::InclusiveColumn(const InclusiveCounts& counts, const Columns& columns,
+                                 std::size_t event)
     : counts_(counts), columns_(columns), event_(event) {
     if (!counts.any() || columns.header.difference) return;
     constexpr std::size_t kWidthOfShare = 6;  // 100.0%
@@ -67,27 +70,35 @@ FunctionList::FunctionList(const Profile& profile, const std::vector<SortColumn>
         if (!is_above_threshold(profile.by_source().counts(function), profile.totals(), sort,
                                 profile.header()))
             continue;
-        if (functions_.size() < top)
-            functions_.push_back(function);
-        else
-            ++left_out_;
+        functions_.push_back(function);
     }
+    shown_ = std::min(top, functions_.size());
 }
 
-std::vector<std::uint32_t> FunctionList::files() const {
-    std::vector<std::uint32_t> files;
-    for (const std::size_t function : functions_) {
-        const std::uint32_t file = profile_.by_source().file(function);
-        if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
+std::vector<std::uint32_t> FunctionList::files(const OwnCode& own) const {
+    std::vector<std::uint32_t> own_files, files;
+    const auto add = [](std::uint32_t file, std::vector<std::uint32_t>& to) {
+        if (std::find(to.begin(), to.end(), file) == to.end()) to.push_back(file);
+    };
+    for (std::size_t i = 0; i < functions_.size(); ++i) {
+        const std::uint32_t file = profile_.by_source().file(functions_[i]);
+        if (i < shown_) add(file, files);
+        const std::string_view name = profile_.by_source().name_text(functions_[i]);
+        const std::optional<Strings::Id> id = profile_.strings().find(name);
+        const std::optional<std::uint32_t> binary = id ? profile_.binary_of(*id) : std::nullopt;
+        if (own.has(name, profile_.by_source().files()[file],
+                    binary ? std::string_view(profile_.objects()[*binary].path) : ""))
+            add(file, own_files);
     }
-    return files;
+    return own_files.empty() ? files : own_files;
 }
 
 void FunctionList::write(const Columns& columns, const InclusiveColumn& inclusive,
                          const DisplayNames& names_of, Output& output) const {
     const FunctionTable& functions = profile_.by_source();
     Table table(columns);
-    for (const std::size_t function : functions_) table.fit(functions.counts(function));
+    const std::span<const std::size_t> shown = std::span(functions_).first(shown_);
+    for (const std::size_t function : shown) table.fit(functions.counts(function));
     const auto name = [&](std::size_t function) {
         return printable(names_of(functions.name_text(function)));
     };
@@ -96,24 +107,25 @@ void FunctionList::write(const Columns& columns, const InclusiveColumn& inclusiv
         return is_unknown_file(path) ? path : path.substr(path.rfind('/') + 1);
     };
     std::size_t names = 0, files = 0;
-    for (const std::size_t function : functions_) {
+    for (const std::size_t function : shown) {
         names = std::max(names, name(function).size());
         files = std::max(files, file(function).size());
     }
-    constexpr std::size_t kMostOfFile = 24;
+    constexpr std::size_t kMostOfName = 56, kMostOfFile = 24;
+    names = std::min(names, kMostOfName);
     files = std::min(files, kMostOfFile);
     if (const std::size_t room = table.text_width(); names + 2 + files > room)
         names = room > files + 12 ? room - files - 2 : 10;
     output.write(inclusive.heading() + table.heading(padded("function", names) + "  file"));
-    for (const std::size_t function : functions_)
+    for (const std::size_t function : shown)
         output.write(
             inclusive.of_function(functions.name_text(function), functions.counts(function)) +
             table.row(functions.counts(function), padded(shortened(name(function), names), names) +
                                                       "  " + shortened(file(function), files)));
     if (functions_.empty()) output.write("no function is above the threshold\n");
-    if (left_out_ != 0)
-        output.write(
-            fmt::format("and {} more above the threshold: see --top=N and --full\n", left_out_));
+    if (shown_ < functions_.size())
+        output.write(fmt::format("and {} more above the threshold: see --top=N and --full\n",
+                                 functions_.size() - shown_));
     output.write("\n");
 }
 

@@ -1,6 +1,7 @@
 // The functions that cost most, one line each.
 #pragma once
 
+#include "framework/support/own_code.h"
 #include "tools/annotate/inclusive.h"
 #include "tools/output/output.h"
 #include "tools/profile/profile.h"
@@ -17,7 +18,7 @@ namespace assay::annotate {
 // the profile has no calls.
 class InclusiveColumn {
   public:
-    InclusiveColumn(InclusiveCounts& counts, const Columns& columns, std::size_t event);
+    InclusiveColumn(const InclusiveCounts& counts, const Columns& columns, std::size_t event);
 
     std::string heading() const { return text("incl."); }
     std::string of_line(std::string_view file, std::uint32_t line, Counts own) const;
@@ -32,7 +33,7 @@ class InclusiveColumn {
     std::string text(std::string_view cell) const;
     std::string cell(std::uint64_t count) const;
 
-    InclusiveCounts& counts_;
+    const InclusiveCounts& counts_;
     const Columns& columns_;
     const std::size_t event_;
     std::size_t width_ = 0;
@@ -43,15 +44,17 @@ class FunctionList {
     // Chooses up to `top` functions above the threshold; 0: as many as fit a page.
     FunctionList(const Profile& profile, const std::vector<SortColumn>& sort, std::size_t top);
 
-    // The source files of the functions, in their order.
-    std::vector<std::uint32_t> files() const;
+    // The source files in own code of all functions above the threshold, in their order. Without
+    // any, the source files of the chosen functions.
+    std::vector<std::uint32_t> files(const OwnCode& own) const;
     void write(const Columns& columns, const InclusiveColumn& inclusive, const DisplayNames& names,
                Output& output) const;
 
   private:
     const Profile& profile_;
-    std::vector<std::size_t> functions_;  // indices in the profile, the most important first
-    std::size_t left_out_ = 0;            // functions above the threshold that are not shown
+    // Indices in the profile of the functions above the threshold, the most important first.
+    std::vector<std::size_t> functions_;
+    std::size_t shown_ = 0;  // how many of them are chosen
 };
 
 }  // namespace assay::annotate

@@ -158,13 +158,15 @@ void InclusiveCounts::finish() {
 }
 
 std::uint64_t InclusiveCounts::of_line(std::string_view file, std::uint32_t line,
-                                       std::uint64_t own) {
-    const auto found = lines_.find(key(names_.id(file), line));
+                                       std::uint64_t own) const {
+    const std::optional<Id> id = names_.find(file);
+    const auto found = id ? lines_.find(key(*id, line)) : lines_.end();
     return own + (found == lines_.end() ? 0 : found->second);
 }
 
-std::uint64_t InclusiveCounts::of_function(std::string_view name, std::uint64_t own) {
-    const auto found = functions_.find(names_.id(name));
+std::uint64_t InclusiveCounts::of_function(std::string_view name, std::uint64_t own) const {
+    const std::optional<Id> id = names_.find(name);
+    const auto found = id ? functions_.find(*id) : functions_.end();
     return own + (found == functions_.end() ? 0 : found->second);
 }
 

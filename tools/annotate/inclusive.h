@@ -28,8 +28,8 @@ class InclusiveCounts final : public events::Handler {
     bool any() const { return !lines_.empty(); }
     // `own` are the counts without calls. If a function calls itself, its inner calls are part of
     // the outermost one.
-    std::uint64_t of_line(std::string_view file, std::uint32_t line, std::uint64_t own);
-    std::uint64_t of_function(std::string_view name, std::uint64_t own);
+    std::uint64_t of_line(std::string_view file, std::uint32_t line, std::uint64_t own) const;
+    std::uint64_t of_function(std::string_view name, std::uint64_t own) const;
 
   private:
     using Id = Strings::Id;

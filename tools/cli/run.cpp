@@ -44,7 +44,7 @@ First steps:
 
 The program behaves as it would alone: input, output, exit status and signals
 pass through. Build it with -g to get source lines. Without --plugin, assay
-counts with --plugin=cache --branch-sim=yes --types.
+counts with --plugin=cache,syscalls --branch-sim=yes --types.
 
 Options, before PROGRAM:
 
@@ -76,10 +76,10 @@ void choose_first_answer(collector::CoreSettings& settings, std::span<const Sett
         return std::any_of(given.begin(), given.end(),
                            [&](const Setting& setting) { return setting.name == name; });
     };
-    settings.plugins = {"cache"};
+    settings.plugins = {"cache", "syscalls"};
     if (!is_given("types")) settings.types = true;
     settings.others.insert(settings.others.begin(), {"branch-sim", "yes", ""});
-    settings.summarized = !settings.quiet && !settings.verbose && isatty(STDERR_FILENO) != 0;
+    settings.summarized = !settings.verbose;
 }
 
 // Prints the summary of a run without --plugin.
@@ -136,7 +136,9 @@ int run_main(std::span<const std::string> arguments) {
         choose_first_answer(settings, line.settings);
     }
     const collector::Ending ending = collector::run(settings, line.program);
-    if (settings.summarized && !ending.profile.empty()) print_summary(ending.profile);
+    if (settings.summarized && !settings.quiet && !ending.profile.empty() &&
+        isatty(STDERR_FILENO) != 0)
+        print_summary(ending.profile);
     if (ending.signal == 0) return ending.exit_status;
     collector::end_like(ending);
 }

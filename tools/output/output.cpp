@@ -57,22 +57,22 @@ std::string padded(std::string_view text, std::size_t width) {
     return out;
 }
 
-std::string wrapped(std::string_view formula, std::size_t width, std::size_t column,
-                    std::size_t indentation) {
-    std::string text;
-    for (std::size_t begin = 0; begin < formula.size();) {
-        const std::size_t plus = formula.find(" + ", begin + 1);
-        std::string_view term = formula.substr(begin, plus - begin);
-        if (begin != 0 && column + term.size() > width) {
-            text.append("\n").append(indentation, ' ');
+std::string wrapped(std::string_view text, std::size_t width, std::size_t column,
+                    std::size_t indentation, std::string_view separator) {
+    std::string lines;
+    for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t next = text.find(separator, begin + 1);
+        std::string_view part = text.substr(begin, next - begin);
+        if (begin != 0 && column + part.size() > width) {
+            lines.append("\n").append(indentation, ' ');
             column = indentation;
-            term.remove_prefix(1);
+            part.remove_prefix(1);
         }
-        text += term;
-        column += term.size();
-        begin = std::min(plus, formula.size());
+        lines += part;
+        column += part.size();
+        begin = std::min(next, text.size());
     }
-    return text;
+    return lines;
 }
 
 std::string aligned(const std::vector<std::vector<std::string>>& rows, std::size_t left) {

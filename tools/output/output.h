@@ -24,10 +24,10 @@ std::string padded(std::string_view text, std::size_t width);
 std::string_view first_characters(std::string_view text, std::size_t most);
 // Shortens text to `width` characters by removing its middle.
 std::string shortened(std::string_view text, std::size_t width);
-// Breaks a formula before a + if a line would exceed `width` characters. The text begins at
-// `column`, and further lines begin at `indentation`.
-std::string wrapped(std::string_view formula, std::size_t width, std::size_t column,
-                    std::size_t indentation);
+// Breaks a text before `separator`, such as the + of a formula, if a line would exceed `width`
+// characters. The text begins at `column`, and further lines begin at `indentation`.
+std::string wrapped(std::string_view text, std::size_t width, std::size_t column,
+                    std::size_t indentation, std::string_view separator = " + ");
 // Formats rows of texts in columns as wide as their widest text. Aligns the first `left` columns to
 // the left and the others to the right.
 std::string aligned(const std::vector<std::vector<std::string>>& rows, std::size_t left);

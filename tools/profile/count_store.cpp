@@ -86,10 +86,18 @@ std::size_t CountTable::slot_of(std::uint64_t key) const {
     return slot;
 }
 
+namespace {
+
+std::uint32_t hash_of(std::string_view text) {
+    return static_cast<std::uint32_t>(std::hash<std::string_view>()(text));
+}
+
+}  // namespace
+
 Strings::Id Strings::id(std::string_view text) {
     if (texts_.size() * 2 >= slots_.size()) grow();
-    const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>()(text));
-    Slot& slot = slot_of(text, hash);
+    const std::uint32_t hash = hash_of(text);
+    Slot& slot = slots_[slot_of(text, hash)];
     if (slot.number == 0) {
         bytes_ += text.size() + sizeof(std::string_view);
         if (bytes_ > kMostBytes)
@@ -103,13 +111,19 @@ Strings::Id Strings::id(std::string_view text) {
     return slot.number - 1;
 }
 
-Strings::Slot& Strings::slot_of(std::string_view text, std::uint32_t hash) {
+std::optional<Strings::Id> Strings::find(std::string_view text) const {
+    if (slots_.empty()) return std::nullopt;
+    const Slot& slot = slots_[slot_of(text, hash_of(text))];
+    return slot.number == 0 ? std::nullopt : std::optional(slot.number - 1);
+}
+
+std::size_t Strings::slot_of(std::string_view text, std::uint32_t hash) const {
     const std::size_t mask = slots_.size() - 1;
     std::size_t at = hash & mask;
     while (slots_[at].number != 0 &&
            (slots_[at].hash != hash || texts_[slots_[at].number - 1] != text))
         at = (at + 1) & mask;
-    return slots_[at];
+    return at;
 }
 
 void Strings::grow() {

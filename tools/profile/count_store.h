@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -103,6 +104,8 @@ class Strings {
 
     // Throws Error if all names together exceed kMostBytes.
     Id id(std::string_view text);
+    // No value if no text has been given its id.
+    std::optional<Id> find(std::string_view text) const;
     // The text is valid as long as this object.
     std::string_view operator[](Id id) const { return texts_[id]; }
     std::size_t size() const { return texts_.size(); }
@@ -114,8 +117,8 @@ class Strings {
                       number = 0;  // hash of the text and its id + 1; 0 if the slot is free
     };
 
-    // The slot of the text, or the free slot for it.
-    Slot& slot_of(std::string_view text, std::uint32_t hash);
+    // The index of the text's slot, or of the free slot for it.
+    std::size_t slot_of(std::string_view text, std::uint32_t hash) const;
     void grow();
     std::string_view keep(std::string_view text);
 

@@ -327,7 +327,7 @@ void Profile::counts_of(std::uint32_t group, std::uint32_t line, Counts counts) 
 }
 
 void Profile::binary(std::string_view function, std::uint32_t object) {
-    if (!takes(parts::kLines)) return;
+    if (!takes(parts::kLines | parts::kFunctions)) return;
     const std::uint32_t added = heads_.object(object);
     const auto [known, is_new] = binaries_.try_emplace(strings_.id(function), added);
     if (!is_new) known->second = std::min(known->second, added);

@@ -15,7 +15,8 @@ namespace assay::summary {
 
 // Events that cost cycles for one reason.
 struct Cause {
-    std::string_view name;            // as it is shown: "D1 misses"
+    std::string_view name;            // as it is shown: "data cache misses"
+    std::string_view remedy;          // half a sentence; may be empty
     std::vector<std::size_t> events;  // indices in the header
 };
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace assay::summary {
@@ -17,14 +18,22 @@ namespace {
 
 // Thresholds for rows and sentences, in percent. The manual page lists them.
 constexpr double kShownFunction = 1, kShownLine = 2, kShownData = 10;  // of all cycles or misses
-constexpr double kCause = 25;      // of a function's cycles; above, names the cause
-constexpr double kBound = 10;      // of all cycles; below, the program rarely waits
-constexpr double kStandsOut = 10;  // of all cycles; below, no function stands out
+constexpr double kCause = 25;  // of a function's cycles; above, names the cause
+constexpr double kBound = 10;  // of all cycles; below, the program rarely waits
+constexpr double kAllocating = 20, kStarting = 25;  // of all cycles; above, a sentence says so
+constexpr double kCyclesOfSystemCall = 200;         // on processors of 2020 with mitigations
+constexpr double kStandsOut = 10;                   // of all cycles; below, no function stands out
 constexpr std::size_t kMostFunctions = 10, kMostLines = 5, kMostData = 3;
 
 struct LineCost {
     std::uint32_t place, line;
     double cost;  // cycles, or events
+};
+
+// The lines with most of an event, if the profile has it.
+struct EventLines {
+    std::optional<std::size_t> event;
+    std::vector<LineCost> lines;
 };
 
 struct FunctionCost {
@@ -55,7 +64,8 @@ class Search {
           cycles_(profile.header()),
           paths_(paths),
           all_(cycles_.of_row(profile.totals())),
-          sharing_(event("FalseSharing")),
+          sharing_{event("FalseSharing"), {}},
+          system_calls_{event("Sys"), {}},
           finder_(where, profile.objects()) {}
 
     Findings run() {
@@ -71,7 +81,12 @@ class Search {
             found.sections.push_back(
                 lines(fmt::format("False sharing: {:.0f} % of the level-1 data misses",
                                   share_of_misses()),
-                      sharing_lines_, static_cast<double>(profile_.totals()[*sharing_])));
+                      sharing_));
+        if (calls_system_often())
+            found.sections.push_back(
+                lines(fmt::format("System calls: {}. The estimate leaves out what the kernel does",
+                                  with_thousands(profile_.totals()[*system_calls_.event])),
+                      system_calls_));
         found.next = next();
         return found;
     }
@@ -90,15 +105,19 @@ class Search {
                     if (found.cost > cost.hottest.cost) cost.hottest = found;
                     if (line.line != 0 && percent(found.cost, all_) >= kShownLine)
                         lines_.push_back(found);
-                    if (sharing_ && share_of(*sharing_, row) >= kShownData)
-                        sharing_lines_.push_back(
-                            {place, line.line, static_cast<double>(row[*sharing_])});
+                    for (EventLines* const lines : {&sharing_, &system_calls_})
+                        if (lines->event && share_of(*lines->event, row) >= kShownData)
+                            lines->lines.push_back(
+                                {place, line.line, static_cast<double>(row[*lines->event])});
                 }
             cost.cycles = cycles_.of_row(cost.counts);
+            if (is_allocating(function)) allocating_ += cost.cycles;
+            if (is_starting(function)) starting_ += cost.cycles;
             if (percent(cost.cycles, all_) >= kShownFunction) functions_.push_back(std::move(cost));
         }
         const auto costlier = [](const LineCost& a, const LineCost& b) { return a.cost > b.cost; };
-        for (std::vector<LineCost>* const lines : {&lines_, &sharing_lines_}) {
+        for (std::vector<LineCost>* const lines :
+             {&lines_, &sharing_.lines, &system_calls_.lines}) {
             std::stable_sort(lines->begin(), lines->end(), costlier);
             if (lines->size() > kMostLines) lines->resize(kMostLines);
         }
@@ -106,6 +125,31 @@ class Search {
             functions_.begin(), functions_.end(),
             [](const FunctionCost& a, const FunctionCost& b) { return a.cycles > b.cycles; });
         if (functions_.size() > kMostFunctions) functions_.resize(kMostFunctions);
+    }
+
+    // Functions of glibc's allocator, or of C++ and Rust.
+    bool is_allocating(const Profile::Function& function) const {
+        static const std::set<std::string_view> kNames{
+            "malloc",       "calloc",        "realloc",       "free",
+            "cfree",        "__libc_malloc", "__libc_calloc", "__libc_realloc",
+            "__libc_free",  "_int_malloc",   "_int_free",     "_int_realloc",
+            "unlink_chunk", "sysmalloc",     "systrim",       "malloc_consolidate",
+            "__rust_alloc", "__rust_dealloc"};
+        const std::string_view name = profile_.text(function.name);
+        return kNames.contains(name) || name.starts_with("operator new") ||
+               name.starts_with("operator delete") || base_name(function) == "malloc.c";
+    }
+
+    // Functions of glibc's dynamic linker.
+    bool is_starting(const Profile::Function& function) const {
+        const std::string_view name = profile_.text(function.name), file = base_name(function);
+        return name.starts_with("_dl_") || name == "do_lookup_x" || name == "dl_main" ||
+               file.starts_with("dl-") || file == "rtld.c" || file == "do-rel.h";
+    }
+
+    std::string_view base_name(const Profile::Function& function) const {
+        const std::string_view file = profile_.text(function.file);
+        return file.substr(file.rfind('/') + 1);
     }
 
     std::string file_of(std::uint32_t place) const {
@@ -140,17 +184,31 @@ class Search {
     // Adds the cycles by cause.
     void add_cycles(Findings& found) const {
         const double executing = percent(
-            cycles_.of_cause(profile_.totals(), {"executing instructions", {*event("Ir")}}), all_);
+            cycles_.of_cause(profile_.totals(), {"executing instructions", "", {*event("Ir")}}),
+            all_);
         found.cycles.push_back({executing, "executing instructions"});
         double rest = 100 - executing;
         for (const Cause& cause : cycles_.causes()) {
             const double share = percent(cycles_.of_cause(profile_.totals(), cause), all_);
             rest -= share;
             if (share >= 1) found.cycles.push_back({share, std::string(cause.name)});
+            if (share >= kCause && !cause.remedy.empty())
+                found.remarks.push_back(
+                    fmt::format("{:.0f} % are {}: {}.", share, cause.name, cause.remedy));
         }
         // A user's machine can have events that no cause names.
         if (rest >= 1) found.cycles.push_back({rest, "other events"});
-        if (all_ > 0 && 100 - executing < kBound)
+        if (percent(allocating_, all_) >= kAllocating)
+            found.remarks.push_back(
+                fmt::format("Allocating and freeing memory takes {:.0f} %. Fewer, larger or reused "
+                            "blocks take less.",
+                            percent(allocating_, all_)));
+        if (percent(starting_, all_) >= kStarting)
+            found.remarks.push_back(
+                fmt::format("Starting takes {:.0f} %: the dynamic linker finds libraries and "
+                            "symbols. Fewer libraries, or -static, take less.",
+                            percent(starting_, all_)));
+        if (all_ > 0 && 100 - executing < kBound && !calls_system_often())
             found.remarks.emplace_back(
                 "The program rarely waits. Fewer instructions make it faster.");
     }
@@ -180,7 +238,7 @@ class Search {
     // The caller that contributes most, as ", called by find". Skips stubs of the linker, which
     // have no names. "" without contexts.
     std::string caller_of(const FunctionCost& cost) {
-        if (!profile_.has_contexts()) return "";
+        if (!has_contexts()) return "";
         if (!calls_) calls_ = calls_of_functions(call_graph(profile_));
         Strings::Id name = profile_.functions()[cost.function].name;
         for (int steps = 0; steps < 3; ++steps) {
@@ -244,6 +302,10 @@ class Search {
         }
     }
 
+    Section lines(std::string title, const EventLines& costs) {
+        return lines(std::move(title), costs.lines,
+                     static_cast<double>(profile_.totals()[*costs.event]));
+    }
     Section lines(std::string title, const std::vector<LineCost>& costs, double all) {
         Section section{Of::kLines, std::move(title), {}, {}};
         for (const LineCost& cost : costs)
@@ -292,14 +354,23 @@ class Search {
     }
 
     // True if cores often take lines from each other needlessly. Few machines count it.
-    bool shares_falsely() const { return sharing_ && share_of_misses() >= kShownData; }
+    bool shares_falsely() const { return sharing_.event && share_of_misses() >= kShownData; }
+    bool calls_system_often() const {
+        return system_calls_.event && cycles_.are_estimated() &&
+               percent(static_cast<double>(profile_.totals()[*system_calls_.event]) *
+                           kCyclesOfSystemCall,
+                       all_) >= kBound;
+    }
     double share_of_misses() const {
         const auto reads = event("D1mr"), writes = event("D1mw");
         const Counts totals = profile_.totals();
         return !reads || !writes ? 0
-                                 : percent(static_cast<double>(totals[*sharing_]),
+                                 : percent(static_cast<double>(totals[*sharing_.event]),
                                            static_cast<double>(totals[*reads] + totals[*writes]));
     }
+
+    // Some profilers count only their own events by context.
+    bool has_contexts() const { return profile_.context_totals().front() != 0; }
 
     // The two commands that show more.
     std::vector<Step> next() const {
@@ -318,13 +389,15 @@ class Search {
         const auto add = [&](std::string command, std::string purpose) {
             steps.push_back({std::move(command), std::move(purpose)});
         };
-        if (shares_falsely())
+        if (calls_system_often())
+            add("assay --plugin=syscalls --time -- " + program, "which calls take how long");
+        else if (shares_falsely())
             add("assay --plugin=effective_address -- " + program, "the members that share a line");
         else if (waits_for_data && !has_kind("object"))
             add("assay --plugin=cache --objects --types -- " + program, "the data that miss");
         else if (waits_for_data)
             add("assay annotate --by=object --lines " + file, "all data");
-        else if (!profile_.has_contexts())
+        else if (!has_contexts())
             add("assay --plugin=cache --contexts -- " + program, "who calls what");
         else
             add("assay annotate --calls " + file, "who calls what");
@@ -337,11 +410,11 @@ class Search {
     const Cycles cycles_;
     const std::vector<std::string>& paths_;
     const double all_;
-    const std::optional<std::size_t> sharing_;  // the event FalseSharing
+    EventLines sharing_, system_calls_;
     SourceFinder finder_;
     std::vector<FunctionCost> functions_;
     std::vector<LineCost> lines_;
-    std::vector<LineCost> sharing_lines_;  // with most of the false sharing
+    double allocating_ = 0, starting_ = 0;  // cycles in functions of the allocator, of the linker
     std::optional<std::map<std::pair<FunctionKey, FunctionKey>, Calls>> calls_;
 };
 

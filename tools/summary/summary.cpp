@@ -50,12 +50,13 @@ void write_head(const Findings& found, std::size_t width, Output& output) {
         std::vector<std::string> parts;
         for (const CycleShare& part : found.cycles)
             parts.push_back(fmt::format("{:.0f} % {}", part.share, part.name));
-        output.write(fmt::format("  {}\n", join(parts, ", ")));
+        output.write("  " + wrapped(join(parts, ", "), width, 2, 2, " ") + "\n");
     } else {
         output.write(
             fmt::format("{} {} ({})\n", number, found.total_name, printable(found.meaning)));
     }
-    for (const std::string& remark : found.remarks) output.write(remark + "\n");
+    for (const std::string& remark : found.remarks)
+        output.write(wrapped(remark, width, 0, 0, " ") + "\n");
     for (const std::string& reason : found.incomplete)
         output.write(
             fmt::format("INCOMPLETE, not the counts of a whole run: {}\n", printable(reason)));

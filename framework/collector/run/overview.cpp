@@ -175,17 +175,13 @@ void print_error(const std::string& text) {
     std::fputs(text.c_str(), stderr);
 }
 
-std::string how_to_read(const std::string& file, bool summarized) {
-    return summarized ? "" : "; read it with: assay summary " + file;
-}
-
 void tell_of_one(const ProfileLog::Entry& entry, bool summarized) {
     if (!summarized) print_error(entry.summary);
     const std::string& file = entry.profile.file;
     if (file.empty()) return;
     const std::string parts =
         entry.part_files == 0 ? "" : fmt::format(" and {}.* of {} parts", file, entry.part_files);
-    log::remark(fmt::format("wrote {}{}{}", file, parts, how_to_read(file, summarized)));
+    log::remark(fmt::format("wrote {}{}; read it with: assay summary {}", file, parts, file));
 }
 
 // Returns a path in the folder of the first profile. The name must not match OUT.*, which stands
@@ -247,8 +243,9 @@ std::optional<std::string> tell_of_profiles(Entries entries, const CoreSettings&
         return std::nullopt;
     }
     if (!settings.quiet)
-        log::remark(fmt::format("wrote {} profiles, and {} for all of them{}", files, path,
-                                how_to_read(path, settings.summarized)));
+        log::remark(
+            fmt::format("wrote {} profiles, and {} for all of them; read it with: assay summary {}",
+                        files, path, path));
     return path;
 }
 

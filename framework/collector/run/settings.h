@@ -84,7 +84,7 @@ struct CoreSettings {
     ShowProgress progress = ShowProgress::kInReplays;
     bool quiet = false;
     bool verbose = false;
-    bool summarized = false;  // the caller prints a summary of the profile after the run
+    bool summarized = false;  // profilers print no summaries
     bool help = false;
     bool version = false;
     std::vector<Setting> others;  // for the profilers
