@@ -7,19 +7,21 @@ from pathlib import Path
 
 import test_report
 from browser import Browser
-from support import ROOT
+from support import ASSAY, ROOT
 
 PICTURES = [  # name, view, width, height, dark
-    ("report-functions", "functions/D1mr", 1280, 720, False),
+    ("report-summary", "overview/Cy", 1280, 560, False),
     ("report-source", "source/D1mr", 1280, 720, True),
     ("report-instructions", "source/Ir//instructions", 1280, 560, False),
     ("report-flame-graph", "flame/Refs", 1280, 440, True),
     ("report-cache-lines", "lines/ReadB", 1280, 720, False),
-    ("report-narrow", "overview/D1mr", 390, 844, False),
+    ("report-narrow", "overview/Cy", 390, 844, False),
     ("report-narrow-dark", "functions/D1mr", 390, 844, True),
 ]
 
 DIFFERENCE = ("report-difference", "source/Ir", 1280, 560, False)
+FUNCTIONS = ("report-functions", "functions/Cy", 1280, 560, False)
+HEAP = ("report-heap", "heap", 1280, 720, False)
 
 
 def main():
@@ -28,11 +30,15 @@ def main():
     page = test_report.make_report(folder, "walk.html", test_report.make_profile(folder))
     versions = test_report.make_report(folder, "versions.html", "--diff",
                                        *test_report.make_versions(folder))
+    heap = test_report.make_report(folder, "heap.html", test_report.make_blocks(folder))
+    subprocess.run([ASSAY, "-q", "--plugin=cache", "--contexts", "--out=few.out", "--", "./walk"], check=True,
+                   stdout=subprocess.DEVNULL, cwd=folder)
+    few = test_report.make_report(folder, "few.html", "few.out")
     images = ROOT / "docs" / "images"
     images.mkdir(exist_ok=True)
     browser = Browser()
     try:
-        for of, picture in [*((page, each) for each in PICTURES), (versions, DIFFERENCE)]:
+        for of, picture in [*((page, each) for each in PICTURES), (versions, DIFFERENCE), (heap, HEAP), (few, FUNCTIONS)]:
             name, view, width, height, dark = picture
             browser.open(f"{of}#{view}", width, height, dark)
             path = images / f"{name}.png"
