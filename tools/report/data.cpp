@@ -64,7 +64,7 @@ class DataDocument {
         write_summary(content_, options_, names_, shown, json_);
         write_values(profile_, names_, content_.limits.value_lists, json_);
         write_phases();
-        write_series(profile_, old_, json_);
+        write_series(profile_, old_, names_, json_);
         json_.end_object();
     }
 
@@ -281,15 +281,16 @@ void write_values(const Profile& profile, const DisplayNames& names, std::size_t
 
 namespace {
 
-void write_axis(const events::Axis& axis, JsonWriter& json) {
+void write_axis(const events::Axis& axis, std::string_view name, JsonWriter& json) {
     json.begin_object();
-    json.text("name", axis.name);
+    json.text("name", name);
     json.text("unit", axis.unit);
     json.end_object();
 }
 
 // Writes series by column, x first, as the page draws them.
-void write_all(const Profile& profile, std::string_view version, JsonWriter& json) {
+void write_all(const Profile& profile, std::string_view version, const DisplayNames& names,
+               JsonWriter& json) {
     for (const events::Series& series : profile.series()) {
         json.begin_object();
         json.text("version", version);
@@ -302,8 +303,10 @@ void write_all(const Profile& profile, std::string_view version, JsonWriter& jso
         json.boolean("log", series.log_x);
         json.number("each", series.each);
         json.begin_array("axes");
-        write_axis(series.x, json);
-        for (const events::Axis& column : series.columns) write_axis(column, json);
+        write_axis(series.x, series.x.name, json);
+        const bool is_heap = series.profiler.empty();
+        for (const events::Axis& column : series.columns)
+            write_axis(column, is_heap ? names.of_site(column.name) : column.name, json);
         json.end_array();
         json.begin_array("numbers");
         for (std::size_t i = 0; i < series.width(); ++i) {
@@ -319,10 +322,11 @@ void write_all(const Profile& profile, std::string_view version, JsonWriter& jso
 
 }  // namespace
 
-void write_series(const Profile& profile, const Profile* old, JsonWriter& json) {
+void write_series(const Profile& profile, const Profile* old, const DisplayNames& names,
+                  JsonWriter& json) {
     json.begin_array("series");
-    if (old) write_all(*old, "before", json);
-    write_all(profile, old ? "after" : "", json);
+    if (old) write_all(*old, "before", names, json);
+    write_all(profile, old ? "after" : "", names, json);
     json.end_array();
     json.number("seriesLeftOut", profile.series_left_out() + (old ? old->series_left_out() : 0));
 }

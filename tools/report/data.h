@@ -48,7 +48,8 @@ void write_values(const Profile& profile, const DisplayNames& names, std::size_t
                   JsonWriter& json);
 
 // Writes the series that the page plots. `old` is the old profile of a difference, or null.
-void write_series(const Profile& profile, const Profile* old, JsonWriter& json);
+void write_series(const Profile& profile, const Profile* old, const DisplayNames& names,
+                  JsonWriter& json);
 
 // Styles and scripts of a report. embed.py makes them from page/ and third_party/.
 

@@ -4,7 +4,13 @@
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 namespace assay::collector {
 
@@ -233,69 +239,45 @@ events::Group object_group(const Profile& profile, const GroupLines& objects, st
     return group;
 }
 
-namespace {
-
-// The functions that led to an allocation, the innermost first.
-std::vector<std::string_view> allocating_functions(const Profile& profile, std::uint32_t context,
-                                                   CountedCode& code) {
-    constexpr std::size_t kMost = 8;
-    std::vector<std::string_view> functions;
-    for (; context != 0 && functions.size() < kMost; context = profile.contexts[context].parent)
-        for (const symbols::Frame& frame :
-             code.frames_of(code.place_of(profile.contexts[context].call)))
-            functions.emplace_back(frame.function);
-    return functions;
-}
-
-// Adds callers to equal names, until they differ.
-void tell_apart(std::vector<std::string>& names,
-                const std::vector<std::vector<std::string_view>>& functions) {
-    const auto is_twice = [&](std::size_t i) {
-        return std::count(names.begin(), names.end(), names[i]) > 1;
-    };
-    for (std::size_t depth = 1; depth < 8; ++depth) {
-        std::vector<std::size_t> alike;
-        for (std::size_t i = 0; i < names.size(); ++i)
-            if (is_twice(i) && depth < functions[i].size()) alike.push_back(i);
-        for (const std::size_t i : alike) names[i] += fmt::format(" < {}", functions[i][depth]);
-    }
-}
-
-}  // namespace
-
 std::optional<events::Series> heap_series(const Profile& profile, const GroupLines& objects,
-                                          std::span<const events::Group> groups,
-                                          CountedCode& code) {
-    constexpr std::size_t kMostName = 400;
+                                          std::span<const events::Group> groups) {
     const HeapCurve& heap = profile.objects->heap();
     const std::vector<HeapCurve::Point> points = heap.points();
     if (points.empty()) return std::nullopt;
-    std::vector<std::size_t> sites;
-    const auto object_of = [&](std::size_t site) -> const DataObject& {
-        return profile.objects->objects()[objects.groups()[site]];
+    struct Site {
+        std::string name;
+        std::uint64_t peak = 0;
+        std::vector<std::uint32_t> objects;
     };
-    for (std::size_t i = 0; i < groups.size(); ++i)
-        if (object_of(i).kind == DataObject::Kind::kHeap) sites.push_back(i);
-    std::stable_sort(sites.begin(), sites.end(), [&](std::size_t a, std::size_t b) {
-        return object_of(a).peak > object_of(b).peak;
-    });
-    sites.resize(std::min(sites.size(), events::kMostSeriesColumns - 1));
-    std::vector<std::string> names;
-    std::vector<std::vector<std::string_view>> functions;
-    for (const std::size_t site : sites) {
-        names.push_back(groups[site].name);
-        functions.push_back(allocating_functions(profile, object_of(site).context, code));
+    std::map<std::string_view, Site> by_name;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+        const std::uint32_t number = objects.groups()[i];
+        const DataObject& object = profile.objects->objects()[number];
+        if (object.kind != DataObject::Kind::kHeap) continue;
+        Site& site = by_name[groups[i].name];
+        site.name = groups[i].name;
+        site.peak += object.peak;
+        site.objects.push_back(number);
     }
-    tell_apart(names, functions);
+    std::vector<Site> sites;
+    for (auto& [name, site] : by_name) sites.push_back(std::move(site));
+    std::stable_sort(sites.begin(), sites.end(),
+                     [](const Site& a, const Site& b) { return a.peak > b.peak; });
+    sites.resize(std::min(sites.size(), events::kMostSeriesColumns - 1));
     events::Series series{.name = "heap",
                           .description = "bytes of blocks of the heap in use, by allocation site",
                           .x = {"time", "instructions"},
                           .columns = {{"all", "bytes"}},
                           .numbers = {}};
     std::vector<std::vector<std::uint64_t>> columns;
-    for (std::size_t i = 0; i < sites.size(); ++i) {
-        series.columns.push_back({names[i].substr(0, kMostName), "bytes"});
-        columns.push_back(heap.of_site(objects.groups()[sites[i]], points));
+    for (const Site& site : sites) {
+        constexpr std::size_t kMostName = 400;
+        series.columns.push_back({site.name.substr(0, kMostName), "bytes"});
+        std::vector<std::uint64_t>& sum = columns.emplace_back(points.size());
+        for (const std::uint32_t object : site.objects) {
+            const std::vector<std::uint64_t> bytes = heap.of_site(object, points);
+            std::transform(sum.begin(), sum.end(), bytes.begin(), sum.begin(), std::plus<>());
+        }
     }
     for (std::size_t i = 0; i < points.size(); ++i) {
         series.numbers.insert(series.numbers.end(), {points[i].time, points[i].bytes});

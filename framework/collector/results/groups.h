@@ -68,10 +68,11 @@ std::vector<std::uint32_t> allocation_contexts(const Profile& profile, const Gro
 events::Group object_group(const Profile& profile, const GroupLines& objects, std::uint32_t number,
                            CountedCode& code, StackLines& stacks);
 
-// The bytes of the heap in use over time: in all, and of the sites that had the most at a time. The
-// groups are those of `objects`, in the same order. Empty without an allocation.
+// The bytes of the heap in use over time: in all, and of the sites that had the most at a time.
+// Sites of equal names are one. The groups are those of `objects`, in the same order. Empty without
+// an allocation.
 std::optional<events::Series> heap_series(const Profile& profile, const GroupLines& objects,
-                                          std::span<const events::Group> groups, CountedCode& code);
+                                          std::span<const events::Group> groups);
 
 events::Group thread_group(const Profile& profile, const GroupLines& threads, std::uint32_t thread);
 

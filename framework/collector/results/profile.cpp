@@ -80,7 +80,7 @@ class ProfileWriter::File {
     // Called when the groups are those of the objects. The curve comes before those of profilers,
     // which can fill the file.
     void add_heap() {
-        auto heap = heap_series(profile_, objects_, groups_, code_);
+        auto heap = heap_series(profile_, objects_, groups_);
         if (!heap) return;
         header_.series.insert(header_.series.begin(), std::move(*heap));
         header_.series.resize(std::min(header_.series.size(), events::kMostSeries));

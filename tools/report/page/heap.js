@@ -16,14 +16,9 @@ function heapSites(groups) {
     blocks: number(i, "blocks"), bytes: number(i, "bytes") }));
 }
 
-// The site of a column of the series; -1 if it is not in the report. Names are followed by callers
-// where several are equal.
-function siteOfColumn(groups, name) {
-  if (!groups) return -1;
-  const [site, ...callers] = name.split(" < ");
-  return groups.name.findIndex((each, i) => each === site && groups.attributes[i].class === "heap" &&
-    callers.every((caller, n) => groups.callers[i][n + 2] === caller));
-}
+// The sites of a column of the series, which has those of one name, the largest first.
+const sitesOfColumn = (sites, groups, name) => sites.filter((site) => groups.name[site.index] === name)
+  .sort((a, b) => b.peak - a.peak);
 
 // Stacks the columns of a series: for each column the sums below and with it. What no column has
 // lies on top.
@@ -99,6 +94,12 @@ const SITE_COLUMNS = [["atPeak", "At the peak", "bytes in use when the heap was 
   ["peak", "Own peak", "the most bytes of this site at a time"], ["left", "Never freed", "bytes never freed"],
   ["bytes", "Allocated", "bytes of all blocks"], ["blocks", "Blocks", "number of blocks"]];
 
+// Those that called the function after which a site is named.
+function callersOfSite(groups, i) {
+  const named = groups.callers[i].indexOf(groups.name[i].replace(/ \([^()]*\)$/, ""));
+  return groups.callers[i].slice(Math.max(1, named) + 1);
+}
+
 function HeapSites({ data, sites, colors, go }) {
   const { groups } = data;
   const [by, setBy] = useKept("heap.by", "atPeak");
@@ -109,7 +110,7 @@ function HeapSites({ data, sites, colors, go }) {
       <button class="linkish" title=${help} onClick=${() => setBy(key)}>${key === by ? "▼\u00a0" : ""}${title}</button></th>`)}</tr></thead>
     <tbody>${rows.slice(0, most).map((site) => html`<tr><td class="wide">${colors.has(site.index) && html`<i class=${"swatch area-" + colors.get(site.index)}></i>`}<button class="linkish"
         onClick=${() => go({ tab: "groups", group: site.index })}>${groups.name[site.index]}</button>
-        <div class="soft two-lines">${groups.callers[site.index].slice(2).map((name) => "← " + name).join(" ")}</div></td>
+        <div class="soft two-lines">${callersOfSite(groups, site.index).map((name) => "← " + name).join(" ")}</div></td>
       ${SITE_COLUMNS.map(([key]) => html`<td class=${"num" + (site[key] ? key === "left" ? " worse" : "" : " soft")}
         title=${whole(site[key])}>${key === "blocks" ? whole(site[key]) : shortNumber(site[key], "bytes")}</td>`)}</tr>`)}</tbody></table></div>
     ${rows.length === 0 && html`<p class="soft">${by === "left" ? "Every block was freed." : "No site has any."}</p>`}
@@ -128,8 +129,9 @@ function Heap({ data, go }) {
   const bands = useMemo(() => stackedColumns(series.numbers), [series]);
   const sites = useMemo(() => heapSites(data.groups), []);
   const names = series.axes.slice(2).map(({ name }) => name);
-  const columns = names.map((name) => siteOfColumn(data.groups, name));
-  const colors = new Map(columns.map((site, i) => [site, i]));
+  const ofColumns = useMemo(() => names.map((name) => sitesOfColumn(sites, data.groups, name)), [series]);
+  const columns = ofColumns.map((found) => (found.length ? found[0].index : -1));
+  const colors = new Map(ofColumns.flatMap((found, i) => found.map((site) => [site.index, i])));
   const valueOf = (i) => (i < names.length ? series.numbers[i + 2][at] : bands[i].top[at] - bands[i].below[at]);
   const left = sites.reduce((sum, site) => sum + site.left, 0);
   const bytes = (n) => shortNumber(n, "bytes");
