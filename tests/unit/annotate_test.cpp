@@ -34,8 +34,8 @@ std::string data(const std::string& name) {
     return std::string(folder) + "/" + name;
 }
 
-std::string annotate_with(std::vector<std::string> arguments) {
-    std::vector<const char*> argv = {"annotate", "--full"};
+std::string annotate_briefly(std::vector<std::string> arguments) {
+    std::vector<const char*> argv = {"annotate"};
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
     const auto options = parse_options(static_cast<int>(argv.size()), argv.data());
     REQUIRE(options);
@@ -54,6 +54,11 @@ std::string annotate_with(std::vector<std::string> arguments) {
     const std::string result(text, size);
     std::free(text);
     return result;
+}
+
+std::string annotate_with(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "--full");
+    return annotate_briefly(std::move(arguments));
 }
 
 bool contains(const std::string& text, const std::string& part) {
@@ -489,6 +494,50 @@ TEST_CASE("profile: different lines take no more than the limit") {
     all.add_file(path);
     all.finish();
     CHECK(all.lines().size() == 200'000);
+}
+
+TEST_CASE("annotate: only lines that matter, in the width of a page") {
+    std::string lines = "10 900 0\n";  // 90 %
+    for (int line = 11; line < 30; ++line) lines += std::to_string(line) + " 5 0\n";
+    const Example example(lines + "35 4 0\n", "1000 0");
+    const std::string shown = annotate_briefly({"--threshold=1", example.profile});
+    CHECK(contains(shown, "1,000  Ir  instructions executed\n"));
+    CHECK(contains(shown, "   Ir  function  file\n99.9%  f         a.c\n"));
+    CHECK(contains(shown,
+                   "   Ir   line\n...\n    .      8  source 8;\n    .      9  source 9;\n"
+                   "90.0%     10  source 10;\n 0.5%     11  source 11;\n"
+                   " 0.5%     12  source 12;\n\n"));
+    CHECK(!contains(shown, "source 35"));
+    CHECK(!contains(shown, "gone.c"));
+    // A source that is named is shown as a whole.
+    const std::string source = example.folder.file("a.c");
+    CHECK(contains(annotate_briefly({example.profile, source}), " 0.4%     35  source 35;\n"));
+    CHECK(
+        contains(annotate_briefly({"--show-percs=no", example.profile}), "900     10  source 10"));
+}
+
+TEST_CASE("annotate: what lines and functions call") {
+    const TemporaryFolder folder;
+    const std::string path = folder.write("a.c", "first;\nsecond;\nthird;\n");
+    const auto shown = [&](const std::string& sites, const std::string& inlined,
+                           const std::string& stacks) {
+        return annotate_briefly(
+            {folder.write("out", kEvents + "fl=#! object 0 /prog\n" + sites + "fl=" + path +
+                                     "\nfn=main\n1 5 0\n" + "fl=" + path + "\nfn=callee\n3 95 0\n" +
+                                     inlined + stacks + "summary: 100 0\n")});
+    };
+    // An inlined call in line 2.
+    const std::string inlined = shown("fl=#! site 1 " + path + " main 2\n", "fl=#! sites 1\n", "");
+    CHECK(contains(inlined, "100.0%   5.0%  main      a.c\n"));
+    CHECK(contains(inlined, " 95.0%      .      2  second;\n"));
+    // The same call, not inlined, of a profile with contexts; `callee` calls itself once.
+    const std::string called =
+        shown("", "",
+              "fl=#! stack 1 in=0 call=0:0x1 main 5\nfl=#! stack 2 in=1 call=0:0x2:2 callee 60\n"
+              "fl=#! stack 3 in=2 call=0:0x3:3 callee 35\n");
+    CHECK(contains(called, "100.0%   5.0%  main      a.c\n"));
+    CHECK(contains(called, " 95.0%  95.0%  callee    a.c\n"));
+    CHECK(contains(called, " 95.0%      .      2  second;\n"));
 }
 
 }  // namespace annotate_test

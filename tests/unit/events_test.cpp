@@ -569,4 +569,53 @@ TEST_CASE("events: quoted words come back as they were") {
     }
 }
 
+namespace {
+
+// What a reader that asks for estimated cycles receives of a file with this figure and counts.
+struct Estimated {
+    Recorder recorder;
+    FileSummary summary;
+
+    Estimated(const std::string& formula, const std::string& counts,
+              const std::string& difference = "") {
+        const TemporaryFolder folder;
+        const std::string path =
+            folder.write("out", "desc: a: b\ncmd: c\nevents: Ir D1mr\nfl=#! version 1\n" +
+                                    difference + "fl=#! derived \"Cy\" unit=cycles = " + formula +
+                                    "\nfl=a.c\nfn=f\n1 " + counts + "\nsummary: " + counts + "\n");
+        summary = read_events(path, recorder, Accept::kDifferences, {.estimates_cycles = true});
+    }
+};
+
+}  // namespace
+
+TEST_CASE("events: a sum is an event of estimated cycles") {
+    const Estimated read("Ir + 10 * (D1mr + D1mr) + D1mr * 5", "100 3");
+    REQUIRE(read.summary.header.events.size() == 3);
+    CHECK(read.summary.header.events[0].name == "Cy");
+    CHECK(read.summary.header.events[0].unit == "cycles");
+    CHECK(read.summary.header.events[0].formula == "Ir + 10 * (D1mr + D1mr) + D1mr * 5");
+    CHECK(read.summary.header.derived.empty());
+    CHECK(read.summary.totals == std::vector<std::uint64_t>{175, 100, 3});
+    CHECK(read.recorder.text == "a.c a.c:f\nline 1: 175 100 3\n");
+}
+
+TEST_CASE("events: what is no sum of events stays a figure") {
+    for (const char* const formula : {"Ir / 2", "Ir * D1mr", "Ir - D1mr", "Ir + 1", "Ir * 0.5",
+                                      "Ir + -D1mr", "Ir * 2000000000"}) {
+        CAPTURE(formula);
+        const Estimated read(formula, "100 3");
+        CHECK(read.summary.header.events.size() == 2);
+        CHECK(read.summary.header.derived.size() == 1);
+        CHECK(read.recorder.text == "a.c a.c:f\nline 1: 100 3\n");
+    }
+}
+
+TEST_CASE("events: estimated cycles of differences, and of counts that are too high") {
+    const Estimated read("Ir + 10 * D1mr", "5 -3", "fl=#! difference\n");
+    CHECK(read.summary.totals[0] == static_cast<std::uint64_t>(-25));
+    CHECK_THROWS_WITH_AS(Estimated("Ir + 10 * D1mr", "5 3000000000000000000"),
+                         doctest::Contains("estimated cycles exceed 64 bits"), Error);
+}
+
 }  // namespace events_test

@@ -106,17 +106,18 @@ void FunctionList::write(const Columns& columns, const InclusiveColumn& inclusiv
         const std::string path = printable(functions.file_text(function));
         return is_unknown_file(path) ? path : path.substr(path.rfind('/') + 1);
     };
-    std::size_t names = 0, files = 0;
+    constexpr std::string_view kHeading = "function";
+    std::size_t names = kHeading.size(), files = 0;
     for (const std::size_t function : shown) {
         names = std::max(names, name(function).size());
         files = std::max(files, file(function).size());
     }
-    constexpr std::size_t kMostOfName = 56, kMostOfFile = 24;
+    constexpr std::size_t kMostOfName = 56, kMostOfFile = 24, kLeastOfFile = 12;
+    const std::size_t room = table.text_width();
     names = std::min(names, kMostOfName);
-    files = std::min(files, kMostOfFile);
-    if (const std::size_t room = table.text_width(); names + 2 + files > room)
-        names = room > files + 12 ? room - files - 2 : 10;
-    output.write(inclusive.heading() + table.heading(padded("function", names) + "  file"));
+    files = std::min({files, kMostOfFile, std::max(room / 4, kLeastOfFile)});
+    if (names + 2 + files > room) names = std::max(room, files + 12) - files - 2;
+    output.write(inclusive.heading() + table.heading(padded(kHeading, names) + "  file"));
     for (const std::size_t function : shown)
         output.write(
             inclusive.of_function(functions.name_text(function), functions.counts(function)) +

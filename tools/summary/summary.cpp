@@ -66,9 +66,14 @@ void write_head(const Findings& found, std::size_t width, Output& output) {
 std::string row_text(Of of, const Finding& row, std::size_t width) {
     const std::size_t place = std::min(width / 5, std::size_t{20});
     switch (of) {
-        case Of::kFunctions:
-            return cell(row.name, std::min(width / 3, std::size_t{34})) + "  " +
-                   cell(place_text(row), place) + "  " + printable(row.text);
+        case Of::kFunctions: {
+            const std::string begin = cell(row.name, std::min(width / 3, std::size_t{34})) + "  " +
+                                      cell(place_text(row), place) + "  ";
+            const std::string why = printable(row.text);
+            // On a narrow terminal, the reason is enough without the caller.
+            const bool fits = begin.size() + why.size() <= width;
+            return begin + (fits ? why : why.substr(0, why.find(", called by ")));
+        }
         case Of::kLines:
             return cell(place_text(row), place) + "  " + printable(row.text);
         case Of::kData:
