@@ -65,7 +65,7 @@ class Series(unittest.TestCase):
                                   plugin="working_set")
             wanted = {}
             for row in self.rows():
-                wanted.setdefault(int(row["thread"]) + 1, []).append(
+                wanted.setdefault(int(row["thread"]), []).append(
                     [int(row[key]) for key in ("instructions", "lines", "pages")])
             series = exported(events)
             self.assertEqual({each["thread"]: each["each"] for each in series},
