@@ -298,7 +298,7 @@ int list_main(int argc, char** argv) {
     if (!options) return 0;
     Output output(stdout, options->pager ? Output::Paging::kIfLong : Output::Paging::kNever);
     if (options->series)
-        list::list_series(options->profile, output);
+        list::list_series(options->profile, options->names, output);
     else
         list::list(*options, output);
     return 0;

@@ -119,13 +119,15 @@ std::string of_what(const events::Series& series) {
 
 }  // namespace
 
-void write_series(const events::Series& series, Output& output) {
+void write_series(const events::Series& series, const DisplayNames& names, Output& output) {
     output.section(fmt::format("Series: {}", printable(series.name)));
     if (!series.description.empty()) output.write(printable(series.description) + "\n");
     output.write(of_what(series) + "\n");
     std::vector<std::vector<std::string>> rows(2);  // names, units
+    const bool is_heap = series.profiler.empty();   // its columns are sites of allocations
     const auto add_axis = [&](const events::Axis& axis) {
-        const std::string name = printable(axis.name), unit = printable(axis.unit);
+        const std::string name = printable(is_heap ? names.of_site(axis.name) : axis.name),
+                          unit = printable(axis.unit);
         rows[0].push_back(name);
         // Not twice, as misses of misses.
         rows[1].push_back(unit.empty() || unit == name ? "" : "(" + unit + ")");
@@ -143,7 +145,7 @@ void write_series(const events::Series& series, Output& output) {
     output.write("\n");
 }
 
-void list_series(const std::string& path, Output& output) {
+void list_series(const std::string& path, NameStyle style, Output& output) {
     events::Handler ignore;
     const events::Header header = events::read_events(path, ignore).header;
     if (header.series.empty())
@@ -151,7 +153,9 @@ void list_series(const std::string& path, Output& output) {
             fmt::format("{} has no series: profile with --plugin=reuse or "
                         "--plugin=working_set",
                         path));
-    for (const events::Series& series : header.series) write_series(series, output);
+    DisplayNames names(style);
+    names.finish();
+    for (const events::Series& series : header.series) write_series(series, names, output);
     output.finish();
 }
 

@@ -6,6 +6,7 @@
 #include "framework/collector/profilers/profiler_handle.h"
 #include "framework/events/series.h"
 #include "tools/output/output.h"
+#include "tools/profile/display_names.h"
 #include "tools/profile/profile.h"
 
 #include <memory>
@@ -41,9 +42,9 @@ class ValuePrinter {
 };
 
 // The series of an events file as tables of numbers.
-void write_series(const events::Series& series, Output& output);
+void write_series(const events::Series& series, const DisplayNames& names, Output& output);
 
 // Prints all series of a file. Throws Error if the file cannot be read or has no series.
-void list_series(const std::string& path, Output& output);
+void list_series(const std::string& path, NameStyle names, Output& output);
 
 }  // namespace assay::list
