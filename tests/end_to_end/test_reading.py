@@ -155,7 +155,8 @@ class Names(unittest.TestCase):
         return short
 
     def test_short_and_full(self):
-        short = self.check("annotate", "--no-annotate", self.profile)
+        short = self.check("annotate", "--full", "--no-annotate", self.profile)
+        self.assertIn("shop::add<std::string>", self.text("annotate", self.profile))
         for name in ("shop::find(int)", "shop::find(long)"):
             self.assertIn(name, short)
         self.assertIn("shop::find(int)", self.text("summary", self.profile))
@@ -241,8 +242,9 @@ class OwnCode(unittest.TestCase):
         self.profile.write_text(re.sub("fl=#! stack.*\n", "", WITH_LIBRARIES))
         self.assertEqual(self.lines("--only-own"), {
             ("main", 4): 40, ("work", 9): 20, ("[libc.so.6]", 0): 45})
-        text = run([ASSAY, "annotate", "--only-own", self.profile]).stdout
-        self.assertIn("without --contexts, the callers of other library code are not known", text)
+        for words in (["annotate"], ["summary"]):
+            shown = run([ASSAY, *words, "--only-own", self.profile])
+            self.assertIn("profile has no calling contexts: only inlined library code", shown.stderr)
 
     def test_what_is_own(self):
         self.assertEqual(self.lines("--own=/usr/lib/libc.so.6"), {
@@ -253,6 +255,8 @@ class OwnCode(unittest.TestCase):
             shown = run([ASSAY, *words, "--only-own", self.profile])
             self.assertEqual(shown.returncode, 0, shown.stderr)
             self.assertNotIn("malloc", shown.stdout)
+        shown = run([ASSAY, "summary", "--only-own", self.profile]).stdout
+        self.assertIn(f"  assay annotate --only-own {self.profile}    ", shown)
         for option in ("--by=object", "--asm"):
             refused = run([ASSAY, "annotate", "--only-own", option, self.profile])
             self.assertEqual(refused.returncode, 125)

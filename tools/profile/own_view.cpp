@@ -3,6 +3,7 @@
 #include "framework/events/writer.h"
 #include "framework/support/error.h"
 #include "framework/support/function_names.h"
+#include "framework/support/log.h"
 #include "framework/support/text.h"
 #include "tools/profile/profile.h"
 #include "tools/profile/stack_tree.h"
@@ -253,6 +254,11 @@ void write_own_view(const std::vector<std::string>& paths, const OwnCode& own,
     profile.choose_events({});  // those of the files, without estimates
     for (const std::string& path : paths) profile.add_file(path);
     profile.finish();
+    if (!profile.has_contexts())
+        log::remark(
+            fmt::format("{} has no calling contexts: only inlined library code counts for its "
+                        "callers; run with --contexts",
+                        join(paths, ", ")));
     events::Writer writer(out, header_of_view(profile));
     Folding(profile, own).write(writer);
     writer.finish();

@@ -102,6 +102,17 @@ void write_findings(const Findings& found, Output& output) {
         output.write(fmt::format("  {}    {}\n", step.command, step.purpose));
 }
 
+// The next commands show the same view. Objects have no own view.
+void show_own(const OwnOptions& own, std::vector<Step>& next) {
+    constexpr std::string_view kAnnotate = "assay annotate ", kBy = "assay annotate --by";
+    std::string options;
+    for (const std::string& path : own.paths) options += fmt::format("--own={} ", path);
+    if (options.empty()) options = "--only-own ";
+    for (Step& step : next)
+        if (step.command.starts_with(kAnnotate) && !step.command.starts_with(kBy))
+            step.command.insert(kAnnotate.size(), options);
+}
+
 constexpr const char* kPurpose =
     "Shows on one screen what is slow in a profile, and why: functions and lines by estimated\n"
     "cycles, and the data that miss the caches.\n\n"
@@ -147,7 +158,9 @@ void write(const std::vector<std::string>& paths, NameStyle style, const OwnOpti
     names.add(profile);
     if (view) names.add(of_view);
     names.finish();
-    write_findings(findings(view ? of_view : profile, profile.groups(), names, paths), output);
+    Findings found = findings(view ? of_view : profile, profile.groups(), names, paths);
+    if (view) show_own(own, found.next);
+    write_findings(found, output);
 }
 
 }  // namespace assay::summary
