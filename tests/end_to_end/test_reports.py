@@ -20,7 +20,17 @@ ALL_KINDS = ROOT / "tests" / "unit" / "data" / "version-1.events"
 def data_of(page: str) -> dict:
     encoded = re.search(r'<script type="application/octet-stream" id="data">([A-Za-z0-9+/=]*)</script>',
                         page)
-    return json.loads(gzip.decompress(base64.b64decode(encoded[1])))
+    data = json.loads(gzip.decompress(base64.b64decode(encoded[1])))
+    unpack_flame(data["flame"])
+    return data
+
+
+def unpack_flame(flame: dict):
+    """As the page does: names by their numbers, and counts with those of the frames within."""
+    flame["name"] = [flame["texts"][number] for number in flame["name"]]
+    for counts in flame["counts"] + flame.get("old", []):
+        for i in range(len(counts) - 1, 0, -1):
+            counts[flame["parent"][i]] += counts[i]
 
 
 class Reports(unittest.TestCase):
