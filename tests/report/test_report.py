@@ -377,6 +377,20 @@ class Page(unittest.TestCase):
         self.assertEqual(self.texts(".head [role=columnheader]")[1], "Ir incl.")
         self.assertNotEqual(main[0], main[1])
 
+    def test_inclusive_counts_of_lines(self):
+        """A line that only calls has the counts of the function that it calls."""
+        self.browser.open(self.heap + "#source/Ir", 1400)
+        self.assertEqual(self.texts(".source .head [role=columnheader]")[:2], ["Ir incl.", "Ir"])
+        rows = self.browser.evaluate("[...document.querySelectorAll('.source .row')].map(row => "
+                                     "[...row.children].map(each => each.textContent.trim()))")
+        cells = {row[-1]: row for row in rows if len(row) > 3}
+        number = lambda text: int(text.split()[0].replace(",", ""))
+        own = sum(number(row[1]) for row in rows if len(row) > 3 and row[1] and row[2] in ("14", "15", "16"))
+        call = next(row for text, row in cells.items() if re.search(r"\bmove\(particles\)", text))
+        self.assertEqual(number(call[0]), own + number(call[1]))
+        self.browser.open(self.heap + "#source/Ir", 390)
+        self.assertEqual(self.texts(".source .head [role=columnheader]")[0], "Ir")
+
     def test_all_columns_can_be_seen(self):
         for page in (self.heap, self.heap_difference, self.machine, self.page):
             self.browser.open(page + "#functions", 1400)
@@ -480,7 +494,7 @@ class Page(unittest.TestCase):
         self.browser.press("[")
         self.browser.press("3")
         self.assertEqual(self.view(), "source")
-        self.assertEqual(self.texts(".source .head span")[0], "Ir")
+        self.assertEqual(self.texts(".source .head span")[:2], ["Ir incl.", "Ir"])
 
     def test_history(self):
         self.browser.open(self.page + "#overview/Ir")

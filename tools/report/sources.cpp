@@ -57,7 +57,21 @@ void Sources::write() {
 
 void Sources::collect() {
     add(content_.profile, false);
-    if (content_.old) add(*content_.old, true);
+    if (content_.old)
+        add(*content_.old, true);
+    else
+        add_callees();
+}
+
+// Adds the counts of called and inlined functions to the lines that call them.
+void Sources::add_callees() {
+    for (const auto& [site, calls] : functions_.calls().calls) {
+        if (site.line == 0 || site.caller == kOutsideCaller || site.caller.file == kNoFile)
+            continue;
+        const auto file = files_.find(content_.profile.text(site.caller.file));
+        if (file == files_.end()) continue;
+        add_counts(file->second.callees[site.line], calls.inclusive);
+    }
 }
 
 void Sources::add(const Profile& profile, bool is_old) {
@@ -129,6 +143,7 @@ void Sources::write_file(File& file) {
     json_.begin_object();
     json_.text("name", file.name);
     write_version(file.now);
+    write_callees(file);
     json_.key("assembly");
     if (file.now.profile)
         assembly_.write(file.now.name, json_);
@@ -168,6 +183,21 @@ void Sources::write_version(const Version& version) {
         json_.text("warning", version.text.warning);
         json_.number("length", version.text.lines.size());
     }
+}
+
+// Writes lines with the counts of what is called there, without those of the lines themselves.
+void Sources::write_callees(const File& file) {
+    if (file.callees.empty()) return;
+    std::vector<std::uint64_t> lines;
+    Columns counts(content_.profile.events().size());
+    for (const auto& [line, sum] : file.callees) {
+        lines.push_back(line);
+        counts.add(sum);
+    }
+    json_.begin_object("callees");
+    json_.numbers("lines", lines);
+    counts.write("counts", json_);
+    json_.end_object();
 }
 
 // Writes the lines of the text around counts of either version. Writes the old text and the pairs

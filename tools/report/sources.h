@@ -51,13 +51,16 @@ class Sources {
         std::string_view name;
         Version now, old;
         Column sum, old_sum;
+        std::map<std::uint32_t, Column> callees;  // by line: counts of what is called there
     };
 
     void collect();
+    void add_callees();
     void add(const Profile& profile, bool is_old);
     void read(Version& version, SourceFinder& finder, const std::vector<std::string>& profiles);
     void write_file(File& file);
     void write_version(const Version& version);
+    void write_callees(const File& file);
     void write_texts(const File& file);
     void write_pieces(const Text& text, const std::vector<bool>& shown);
     void say_what_is_left_out() const;

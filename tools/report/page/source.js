@@ -110,8 +110,16 @@ function SourceNotes({ source, isDifference }) {
 
 const WIDE = 1000;  // of a window: room for two texts, or for a text and instructions
 
-// The cells of a row's counts: those of the event, or of all.
-function countCells({ data, columns, row, narrow, all }) {
+// The cells of a row's counts: those of the event, with what the line calls first, or of all.
+function countCells({ data, columns, row, narrow, all, inclusive }) {
+  const [event] = columns;
+  const sum = row.counts ? row.counts[event] + (row.callees ? row.callees[event] : 0) : 0;
+  const total = data.events[event].total;
+  const first = html`<span class="count" role="gridcell">${sum ? whole(sum) + "  " + percent(sum, total).padStart(7) : ""}</span>`;
+  return html`${inclusive && first}${ownCells({ data, columns, row, narrow, all })}`;
+}
+
+function ownCells({ data, columns, row, narrow, all }) {
   return columns.map((i) => html`<span class="count" role="gridcell">${row.counts && row.counts[i]
     ? whole(row.counts[i]) + (narrow || all ? "" : "  " + percent(row.counts[i], data.events[i].total).padStart(7)) : ""}</span>`);
 }
@@ -126,7 +134,13 @@ function changeCells({ columns, row, narrow, all }) {
   });
 }
 
-function columnHeads({ data, columns, isDifference, narrow, all }) {
+function columnHeads({ data, columns, isDifference, narrow, all, inclusive }) {
+  const help = "with what the line calls and what is inlined there";
+  return html`${inclusive && html`<span role="columnheader" title=${help}>${data.events[columns[0]].name} incl.</span>`}${
+    ownHeads({ data, columns, isDifference, narrow, all })}`;
+}
+
+function ownHeads({ data, columns, isDifference, narrow, all }) {
   return columns.map((i) => {
     const { name, description } = data.events[i];
     const head = (text) => html`<span role="columnheader" title=${description}>${text}</span>`;
@@ -180,7 +194,8 @@ function Source({ data, event, place, assembly, go, searchRef }) {
   useKeys((e) => { if (e.key === "a") toggle(); });
   const columns = all ? [event, ...data.events.map((_, i) => i).filter((i) => i !== event)] : [event];
   const countWidth = narrow ? 92 : isDifference ? 118 : assembly ? 152 : 168;
-  const countColumns = columns.length * (isDifference && !narrow && !all ? 3 : 1);
+  const inclusive = !!source.callees && !narrow && !all && !(assembly && innerWidth < 1600);
+  const countColumns = columns.length * (isDifference && !narrow && !all ? 3 : 1) + (inclusive ? 1 : 0);
   const longest = rows.reduce((length, row) => Math.max(length, (row.text || row.oldText || "").length), 40);
   const counts = `repeat(${countColumns}, ${countWidth}px)`;
   const template = sides ? `${counts} 56px minmax(0, 1fr) 56px minmax(0, 1fr)` : `${counts} 56px minmax(0, 1fr)`;
@@ -188,7 +203,7 @@ function Source({ data, event, place, assembly, go, searchRef }) {
     : `calc(${countColumns * countWidth + 56}px + ${longest + 5}ch)`;
   const title = (version, name) => (version.path && version.path !== version.name ? `${name}, found at ${version.path}` : name);
   const head = html`<div class="head" role="row" style=${{ gridTemplateColumns: template, width }}>
-    ${columnHeads({ data, columns, isDifference, narrow, all })}
+    ${columnHeads({ data, columns, isDifference, narrow, all, inclusive })}
     ${sides && html`<span role="columnheader">Line</span><span role="columnheader" class="left">Before: ${source.old.path}</span>`}
     <span role="columnheader">Line</span>
     <span role="columnheader" class="left">${sides ? `After: ${source.path}` : title(source, "Source")}</span></div>`;
@@ -207,7 +222,7 @@ function Source({ data, event, place, assembly, go, searchRef }) {
         onClick=${() => choose(at)}
         style=${heat ? { ...style, background: heatColor(isDifference ? weight : null, heat) } : style}>
       ${isDifference ? changeCells({ columns, row: line, narrow, all })
-        : countCells({ data, columns, row: line, narrow, all })}
+        : countCells({ data, columns, row: line, narrow, all, inclusive })}
       ${textCells({ row: line, sides, fallback: source.pieces ? "" : functionsOf(line) })}
     </div>`;
   };

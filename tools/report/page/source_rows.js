@@ -10,6 +10,12 @@ function countedLines(version, events) {
     known.functions.push(version.functions[i]);
     lines.set(line, known);
   });
+  const { callees } = version;
+  if (callees) callees.lines.forEach((line, i) => {
+    const known = lines.get(line) || { counts: new Array(events).fill(0), functions: [] };
+    known.callees = callees.counts.map((column) => column[i]);
+    lines.set(line, known);
+  });
   return lines;
 }
 
@@ -48,6 +54,7 @@ function sourceRows(source, events, isDifference) {
     const counted = here || before;
     return { line, oldLine, ...more,
       ...(counted ? { counts: here ? here.counts : none, old: before ? before.counts : none,
+        callees: here ? here.callees : undefined,
         functions: [...(here ? here.functions : []), ...(before ? before.functions : [])] } : {}) };
   };
   const rows = [];
