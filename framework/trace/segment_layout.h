@@ -180,6 +180,10 @@ struct Control {
     std::atomic<std::uint64_t> allocation_count;
     std::uint64_t inherited_allocations;           // the number of entries from before a fork
     std::atomic<std::uint64_t> completed_buffers;  // of all slots, see ThreadSlot::place_in_order
+    // The instruction set of the program, as in its ELF header: e_machine, EI_CLASS, EI_DATA. All
+    // zeros: x86-64.
+    std::uint16_t elf_machine;
+    std::uint8_t elf_class, elf_data;
 };
 static_assert(sizeof(Control) <= 4096);
 

@@ -1,5 +1,6 @@
 #include "framework/x86/instruction.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace assay::native {
@@ -99,6 +100,30 @@ bool Instruction::sets_stack() const {
         default:
             return false;
     }
+}
+
+namespace {
+
+// For trace_parser_stored_bytes.
+std::uint8_t stored_bytes(const Form& form) {
+    constexpr unsigned kMost = 255;
+    for (unsigned i = 0; i < form.reference_count; ++i)
+        if (form.references[i].kind != TRACE_SITE_READ)
+            return static_cast<std::uint8_t>(std::min<unsigned>(form.references[i].bytes, kMost));
+    return 0;
+}
+
+}  // namespace
+
+trace_instr_t row_of(const Instruction& instruction) {
+    trace_instr_t row{};
+    row.pc = instruction.pc;
+    row.length = instruction.form->length;
+    row.flags = instruction.form->trace_flags;
+    row.opcode = instruction.form->opcode;
+    std::memcpy(row.bytes, instruction.bytes, sizeof row.bytes);
+    row.reserved = stored_bytes(*instruction.form);
+    return row;
 }
 
 }  // namespace assay::native

@@ -199,6 +199,9 @@ struct Instruction {
     bool sets_stack() const;
 };
 
+// The instruction's row in a trace's table, without its block.
+trace_instr_t row_of(const Instruction& instruction);
+
 // True for instructions that the predictor of trace_capture_predictions treats as one branch.
 inline bool is_predicted(const Instruction& instruction) {
     switch (instruction.form->flow) {

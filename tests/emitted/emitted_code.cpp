@@ -13,6 +13,7 @@
 // are the same each time.
 #include "framework/collector/trace/segment.h"
 #include "framework/driver/native/load/elf_functions.h"
+#include "framework/driver/native/machine/own_descriptors.h"
 #include "framework/driver/native/trace/thread_trace.h"
 #include "framework/driver/native/translate/translator.h"
 
@@ -292,7 +293,7 @@ class Driver {
     }
 
     collector::Segment segment_;
-    TraceTables trace_;
+    TraceTables trace_{kDescriptorCare};
     ThreadTrace buffers_;
     MemoryMap memory_;
     CodeWatch watch_{memory_};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "framework/collector/trace/segment.h"
+#include "framework/driver/native/machine/own_descriptors.h"
 #include "framework/driver/native/trace/thread_trace.h"
 #include "framework/driver/native/translate/translator.h"
 
@@ -105,7 +106,7 @@ class DriverParts {
     }
 
     assay::collector::Segment segment;
-    assay::native::TraceTables trace;
+    assay::native::TraceTables trace{assay::native::kDescriptorCare};
     assay::native::ThreadTrace buffers;
     assay::native::Context* context = nullptr;
     assay::native::MemoryMap memory;

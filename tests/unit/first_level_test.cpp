@@ -1,5 +1,5 @@
 // The first level of caches in the program's threads against plain ones.
-#include "framework/driver/native/machine/first_level.h"
+#include "framework/driver/shared/first_level.h"
 
 #include "assay/trace_types.h"
 #include "tests/unit/plain_cache.h"
@@ -18,7 +18,7 @@ namespace first_level_test {
 
 namespace {
 
-using assay::native::FirstLevel;
+using assay::driver::FirstLevel;
 
 PlainCache plain(const FirstLevel::Shape& shape) {
     return {shape.line_bytes, shape.sets, shape.ways};

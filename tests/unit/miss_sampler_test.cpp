@@ -21,7 +21,7 @@ class TwoSites {
                       15),
             parts_.start, instruction));
         const std::uint32_t instr = parts_.trace.next().instr;
-        parts_.trace.add_instr(instruction);
+        parts_.trace.add_instr(assay::native::row_of(instruction));
         parts_.trace.add_site(instr, 1, TRACE_SITE_READ, 0);
         parts_.trace.add_site(instr, 1, TRACE_SITE_WRITE, 1);
         parts_.trace.add_block(parts_.start);

@@ -14,7 +14,7 @@
 #include "framework/driver/native/machine/context.h"
 #include "framework/driver/native/machine/pc_map.h"
 #include "framework/driver/native/machine/target_memory.h"
-#include "framework/driver/native/trace/trace_tables.h"
+#include "framework/driver/native/trace/thread_trace.h"
 #include "framework/x86/instruction.h"
 
 #include <algorithm>

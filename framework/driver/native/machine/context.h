@@ -7,9 +7,9 @@
 // Offsets that glue.S uses are repeated there and checked here.
 #pragma once
 
-#include "framework/driver/native/machine/first_level.h"
 #include "framework/driver/native/processor/features.h"
 #include "framework/driver/shared/call_tree.h"
+#include "framework/driver/shared/first_level.h"
 #include "framework/driver/shared/predictor.h"
 #include "framework/trace/segment_layout.h"
 #include "framework/x86/instruction.h"
@@ -22,6 +22,8 @@
 namespace assay::native {
 
 using namespace driver;  // the parts shared with the replay
+
+using driver::FirstLevel;
 
 // Code is translated in up to three versions: without instrumentation, with the instrumentation
 // that the specification asks for, and kExact. A kExact version is like kCollecting, but the thread

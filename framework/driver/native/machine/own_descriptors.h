@@ -3,6 +3,8 @@
 // each other's descriptors. The caller must hold the driver's lock.
 #pragma once
 
+#include "framework/driver/shared/trace_tables.h"
+
 namespace assay::native {
 
 // Moves `descriptor` above the lowest free numbers, which the program's descriptors get, and closes
@@ -17,6 +19,10 @@ void close_own_descriptor(int descriptor);
 bool is_own_descriptor(long descriptor);
 // close_range(2), except for the driver's descriptors.
 long close_other_descriptors(unsigned first, unsigned last, unsigned flags);
+
+// The same for parts that all drivers have.
+inline constexpr driver::DescriptorCare kDescriptorCare{own_descriptor, adopt_descriptor,
+                                                        adopt_common_descriptor};
 
 // --- The start and end of processes.
 

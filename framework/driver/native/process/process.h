@@ -5,6 +5,7 @@
 #include "framework/driver/native/code_cache/stress.h"
 #include "framework/driver/native/load/elf_loader.h"
 #include "framework/driver/native/machine/driver_lock.h"
+#include "framework/driver/native/machine/own_descriptors.h"
 #include "framework/driver/native/memory/free_addresses.h"
 #include "framework/driver/native/memory/memory_map.h"
 #include "framework/driver/native/memory/page_kinds.h"
@@ -115,7 +116,7 @@ class Process {
 
     DriverLock lock;
     Schedule schedule{lock};
-    TraceTables trace;
+    TraceTables trace{kDescriptorCare};
     MemoryMap memory;
     CodePlaces code_places;
     SharedMemory shared_memory;

@@ -321,7 +321,7 @@ bool is_memory(const Value& value) {
 // For a value that the instruction stores, keeps its address instead.
 void SpecialValues::read(const Instruction& instruction) {
     const Form& form = *instruction.form;
-    const trace::ValueList* list = tables_.value_list(form);
+    const trace::ValueList* list = tables_.value_list(form.opcode, form.trace_flags);
     context_.values_present = 0;
     if (list == nullptr) return;
     const std::optional<FirstAccess> first = first_access(context_, instruction);
@@ -345,7 +345,7 @@ void SpecialValues::read(const Instruction& instruction) {
 
 void SpecialValues::record(const Instruction& instruction, std::uint32_t first_site) {
     const Form& form = *instruction.form;
-    const trace::ValueList* list = tables_.value_list(form);
+    const trace::ValueList* list = tables_.value_list(form.opcode, form.trace_flags);
     if (list == nullptr) return;
     trace_record_t records[ThreadTrace::kMostTogether] = {{0, first_site, 0}};
     unsigned count = 1;
@@ -368,7 +368,8 @@ void SpecialValues::record(const Instruction& instruction, std::uint32_t first_s
 }
 
 void SpecialValues::read_saved(const Instruction& instruction, bool before) {
-    const trace::ValueList* list = tables_.value_list(*instruction.form);
+    const trace::ValueList* list =
+        tables_.value_list(instruction.form->opcode, instruction.form->trace_flags);
     if (list == nullptr) return;
     for (unsigned i = 0; i < list->count; ++i) {
         const Value value = value_of(*instruction.form, *list, i);

@@ -4,7 +4,7 @@
 #include "framework/driver/native/memory/address_space.h"
 #include "framework/driver/native/process/process.h"
 #include "framework/driver/native/syscalls/syscalls.h"
-#include "framework/driver/native/trace/new_image.h"
+#include "framework/driver/shared/new_image.h"
 
 #include <linux/sched.h>
 #include <poll.h>

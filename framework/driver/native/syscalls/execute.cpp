@@ -4,7 +4,7 @@
 #include "framework/driver/native/machine/own_descriptors.h"
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/syscalls/syscalls.h"
-#include "framework/driver/native/trace/new_image.h"
+#include "framework/driver/shared/new_image.h"
 #include "framework/trace/command_event.h"
 
 #include <fcntl.h>

@@ -257,39 +257,14 @@ std::uint64_t ThreadTrace::complete(std::uint32_t records) {
         set_cursor(start);
         return start;
     }
-    std::uint32_t produced = slot_->produced.load(std::memory_order_relaxed);
-    if (tables_->spec().data.footprints()) take_footprints(produced & (buffers_ - 1));
-    slot_->owner[produced & (buffers_ - 1)].store(slot_->thread.load(std::memory_order_relaxed),
-                                                  std::memory_order_relaxed);
-    slot_->allocations_at_end[produced & (buffers_ - 1)].store(tables_->allocations(),
-                                                               std::memory_order_relaxed);
-    slot_->time_at_end[produced & (buffers_ - 1)].store(of_others_ + Regions::executed(context()),
-                                                        std::memory_order_relaxed);
-    if (tables_->spec().slice != 0 || tables_->captures(trace::kCaptureMappings))
-        slot_->place_in_order[produced & (buffers_ - 1)].store(tables_->next_place_in_order(),
-                                                               std::memory_order_relaxed);
-    slot_->filled[produced & (buffers_ - 1)].store(records, std::memory_order_release);
+    const std::uint32_t produced = slot_->produced.load(std::memory_order_relaxed);
+    const std::uint32_t index = produced & (buffers_ - 1);
+    if (tables_->spec().data.footprints()) take_footprints(index);
+    slot_->allocations_at_end[index].store(tables_->allocations(), std::memory_order_relaxed);
+    slot_->time_at_end[index].store(of_others_ + Regions::executed(context()),
+                                    std::memory_order_relaxed);
     const std::uint64_t start = buffer_address(produced + 1);
-    // The cursor goes to the next buffer first, and the start follows. A collector that finds this
-    // process dead can then tell which buffer the cursor belongs to.
-    slot_->cursor.store(start, std::memory_order_relaxed);
-    slot_->buffer_start.store(start, std::memory_order_release);
-    slot_->produced.store(++produced, std::memory_order_seq_cst);
-    // Waking the collector costs more than filling a buffer, so it is woken only for several
-    // buffers. With slices most buffers have few records.
-    const std::uint32_t parts = tables_->spec().slice != 0 ? 2 : 4;
-    const std::uint32_t buffers_per_bell = std::max(buffers_ / parts, 1U);
-    if (produced % buffers_per_bell == 0) tables_->ring_doorbell();
-    while (produced - slot_->consumed.load(std::memory_order_seq_cst) >= buffers_) {
-        slot_->producer_waits.store(1, std::memory_order_seq_cst);
-        const std::uint32_t consumed = slot_->consumed.load(std::memory_order_seq_cst);
-        if (produced - consumed < buffers_) break;
-        constexpr timespec kPatience{1, 0};
-        trace::futex_wait(slot_->consumed, consumed, &kPatience);
-        tables_->look_for_collector();
-        if (tables_->detached()) break;
-    }
-    slot_->producer_waits.store(0, std::memory_order_relaxed);
+    tables_->hand_over(*slot_, records, start);
     return start;
 }
 

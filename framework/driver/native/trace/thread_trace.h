@@ -3,7 +3,7 @@
 #pragma once
 
 #include "framework/driver/native/machine/context.h"
-#include "framework/driver/native/trace/trace_tables.h"
+#include "framework/driver/shared/trace_tables.h"
 
 #include <algorithm>
 #include <array>
@@ -15,6 +15,11 @@
 #include <vector>
 
 namespace assay::native {
+
+using driver::NewImage;
+using driver::RunNumbers;
+using driver::TableRows;
+using driver::TraceTables;
 
 class ThreadTrace {
   public:

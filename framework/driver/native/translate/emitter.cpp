@@ -15,7 +15,7 @@ void Emitter::emit_block(unsigned index) {
     scratch_.begin(planned);
     if (writer_.trace) {
         for (unsigned i = 0; i < planned.count; ++i)
-            writer_.trace->add_instr(plan_.instructions[planned.first + i]);
+            writer_.trace->add_instr(row_of(plan_.instructions[planned.first + i]));
         writer_.trace->add_block(planned.pc);
     }
     Block record;

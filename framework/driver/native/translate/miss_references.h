@@ -2,7 +2,7 @@
 // begin a new run. The .cpp also has the strategies of references.h for misses and for footprints.
 #pragma once
 
-#include "framework/driver/native/trace/trace_tables.h"
+#include "framework/driver/native/trace/thread_trace.h"
 
 #include <cstdint>
 #include <span>

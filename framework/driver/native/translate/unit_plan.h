@@ -8,7 +8,7 @@
 #include "framework/driver/native/memory/memory_map.h"
 #include "framework/driver/native/trace/allocation_functions.h"
 #include "framework/driver/native/trace/regions.h"
-#include "framework/driver/native/trace/trace_tables.h"
+#include "framework/driver/native/trace/thread_trace.h"
 #include "framework/x86/decoder.h"
 
 #include <optional>

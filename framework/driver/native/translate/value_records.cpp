@@ -178,7 +178,7 @@ struct Values::ValueReader {
 
 // The registers for values of system calls and markers are read before the instruction.
 ValueRegisters Values::reads(const TraceTables& tables, const Form& form) {
-    const trace::ValueList* const list = tables.value_list(form);
+    const trace::ValueList* const list = tables.value_list(form.opcode, form.trace_flags);
     if (!list) return {};
     ValueRegisters registers = value_registers(form, *list);
     if (form.flow == Flow::kSyscall || form.flow == Flow::kMarker)

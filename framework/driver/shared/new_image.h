@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-namespace assay::native {
+namespace assay::driver {
 
 class NewImage {
   public:
@@ -43,4 +43,4 @@ class NewImage {
     int lifeline_[2] = {-1, -1};
 };
 
-}  // namespace assay::native
+}  // namespace assay::driver

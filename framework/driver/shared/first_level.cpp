@@ -1,11 +1,11 @@
-#include "framework/driver/native/machine/first_level.h"
+#include "framework/driver/shared/first_level.h"
 
 #include "assay/trace_types.h"
 #include "framework/driver/shared/in_translated_code.h"
 
 #include <initializer_list>
 
-namespace assay::native {
+namespace assay::driver {
 namespace {
 
 using std::uint32_t;
@@ -150,9 +150,9 @@ void FirstLevel::clear() {
     }
 }
 
-}  // namespace assay::native
+}  // namespace assay::driver
 
-using assay::native::FirstLevel;
+using assay::driver::FirstLevel;
 
 extern "C" {
 
@@ -161,8 +161,8 @@ IN_TRANSLATED_CODE std::uint64_t assay_first_level_reference(FirstLevel* level,
                                                              std::uint64_t cursor,
                                                              std::uint64_t site,
                                                              std::uint64_t bytes) {
-    return assay::native::reference(*level, address, bytes)
-               ? assay::native::append(*level, cursor, address, site)
+    return assay::driver::reference(*level, address, bytes)
+               ? assay::driver::append(*level, cursor, address, site)
                : cursor;
 }
 
@@ -177,8 +177,8 @@ IN_TRANSLATED_CODE std::uint64_t assay_first_level_series(FirstLevel* level, std
         const std::uint64_t reference = address + static_cast<std::uint64_t>(at);
         const std::uint64_t last = (reference + kBytes - 1) & -size;
         if ((reference & -size) != line || last != line) {
-            if (assay::native::reference(*level, reference, kBytes))
-                cursor = assay::native::append(*level, cursor, reference, site);
+            if (assay::driver::reference(*level, reference, kBytes))
+                cursor = assay::driver::append(*level, cursor, reference, site);
             line = last;
         }
         if (at == distance) return cursor;
@@ -188,9 +188,9 @@ IN_TRANSLATED_CODE std::uint64_t assay_first_level_series(FirstLevel* level, std
 IN_TRANSLATED_CODE std::uint64_t assay_first_level_fetch(FirstLevel* level, std::uint64_t pc,
                                                          std::uint64_t cursor, std::uint64_t site,
                                                          std::uint64_t lines) {
-    bool missed = assay::native::use_code(*level, static_cast<std::uint32_t>(lines));
-    missed |= assay::native::use_code(*level, static_cast<std::uint32_t>(lines >> 32));
-    return missed ? assay::native::append(*level, cursor, pc, site) : cursor;
+    bool missed = assay::driver::use_code(*level, static_cast<std::uint32_t>(lines));
+    missed |= assay::driver::use_code(*level, static_cast<std::uint32_t>(lines >> 32));
+    return missed ? assay::driver::append(*level, cursor, pc, site) : cursor;
 }
 
 }  // extern "C"

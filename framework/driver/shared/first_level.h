@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace assay::native {
+namespace assay::driver {
 
 struct FirstLevel {
     struct Shape {
@@ -70,22 +70,22 @@ static_assert(offsetof(FirstLevel::Cache, uses) == FirstLevel::kUses);
 static_assert(offsetof(FirstLevel::Cache, clock) == FirstLevel::kClock);
 static_assert((FirstLevel::kMostLines + 1) * FirstLevel::kPlaceUnit <= UINT16_MAX);
 
-}  // namespace assay::native
+}  // namespace assay::driver
 
 // Stubs of translated code call these functions (in_translated_code.h). Each simulates one use of
 // the cache and appends the record of a miss at `cursor`, which has room for two records. Returns
 // the cursor after the records.
 extern "C" {
-std::uint64_t assay_first_level_reference(assay::native::FirstLevel* level, std::uint64_t address,
+std::uint64_t assay_first_level_reference(assay::driver::FirstLevel* level, std::uint64_t address,
                                           std::uint64_t cursor, std::uint64_t site,
                                           std::uint64_t bytes);
 // References of 8 bytes each at consecutive sites, from `address` to `distance` (signed) above it;
 // at most a line.
-std::uint64_t assay_first_level_series(assay::native::FirstLevel* level, std::uint64_t address,
+std::uint64_t assay_first_level_series(assay::driver::FirstLevel* level, std::uint64_t address,
                                        std::uint64_t cursor, std::uint64_t site,
                                        std::int64_t distance);
 // `lines`: numbers of lines, the first one in the lower half.
-std::uint64_t assay_first_level_fetch(assay::native::FirstLevel* level, std::uint64_t pc,
+std::uint64_t assay_first_level_fetch(assay::driver::FirstLevel* level, std::uint64_t pc,
                                       std::uint64_t cursor, std::uint64_t site,
                                       std::uint64_t lines);
 }

@@ -1,4 +1,4 @@
-#include "framework/driver/native/trace/new_image.h"
+#include "framework/driver/shared/new_image.h"
 
 #include "framework/trace/launch.h"
 
@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace assay::native {
+namespace assay::driver {
 
 NewImage::NewImage(const trace::Spec& spec, const trace::ValueLists* values, std::uint32_t number,
                    int parent)
@@ -70,4 +70,4 @@ int NewImage::take_lifeline() {
     return std::exchange(lifeline_[1], -1);
 }
 
-}  // namespace assay::native
+}  // namespace assay::driver

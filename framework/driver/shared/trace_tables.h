@@ -3,12 +3,10 @@
 // except for methods that only read.
 #pragma once
 
-#include "framework/driver/native/machine/pc_map.h"
-#include "framework/driver/native/trace/new_image.h"
 #include "framework/driver/shared/context_words.h"
+#include "framework/driver/shared/new_image.h"
 #include "framework/trace/launch.h"
 #include "framework/trace/segment_layout.h"
-#include "framework/x86/instruction.h"
 
 #include <algorithm>
 #include <array>
@@ -22,7 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace assay::native {
+namespace assay::driver {
 
 // Numbers the data operands that have runs in each thread: trace::Run.
 
@@ -65,8 +63,18 @@ struct TableRows {
     friend bool operator==(const TableRows&, const TableRows&) = default;
 };
 
+// What a driver does with descriptors that the program must not use. Each function returns the
+// descriptor's new number.
+struct DescriptorCare {
+    int (*own)(int);           // of a new descriptor
+    int (*adopt)(int);         // of one that another driver has handed down
+    int (*adopt_common)(int);  // the same, for one that the children of a fork also need
+};
+
 class TraceTables {
   public:
+    explicit TraceTables(const DescriptorCare& descriptors) : descriptors_(descriptors) {}
+
     // Maps the segment, and takes over the descriptors of `launch`. False on failure.
     bool attach(const trace::Launch& launch);
     // For the child of a fork: announces the new image and continues in its segment. Keeps the
@@ -96,17 +104,19 @@ class TraceTables {
     const trace::ValueLists* value_lists() const {
         return captures(trace::kCaptureValues) ? value_lists_ : nullptr;
     }
-    // The values that are captured of such instructions; nullptr if they are not selected.
-    const trace::ValueList* value_list(const Form& form) const {
+    // The values that are captured of instructions with this opcode and these TRACE_INSTR_*;
+    // nullptr if they are not selected.
+    const trace::ValueList* value_list(std::uint16_t opcode, std::uint8_t flags) const {
         const trace::ValueLists* lists = value_lists();
-        return lists ? lists->find(form.opcode, form.trace_flags) : nullptr;
+        return lists ? lists->find(opcode, flags) : nullptr;
     }
 
     // Appends to the tables. publish() makes the new rows visible to the collector.
     std::uint32_t next_block() const { return next_.block; }
     std::uint32_t next_site() const { return next_.site; }
     const TableRows& next() const { return next_; }
-    void add_instr(const Instruction& instruction);
+    // Fills in the row's block.
+    void add_instr(trace_instr_t row);
     void add_site(std::uint32_t instr, unsigned bytes, unsigned kind, unsigned operand);
     // A site for events that translations do not contain: one for each instruction and kind. It is
     // published at once.
@@ -115,7 +125,7 @@ class TraceTables {
     void add_block(std::uint64_t pc);
     void publish();
     // With contexts: the words of nodes for the blocks and calls of translated code.
-    driver::ContextWords& context_words() { return words_; }
+    ContextWords& context_words() { return words_; }
     std::uint32_t context_word(std::uint32_t block) const { return context_words_[block]; }
     void set_context_word(std::uint32_t block, std::uint32_t word) {
         if (context_words_[block] == 0) context_words_[block] = static_cast<std::uint16_t>(word);
@@ -184,6 +194,9 @@ class TraceTables {
     std::uint32_t new_slot();
     // Makes the slot that is mapped at `slot` known to the collector.
     void publish_slot(trace::ThreadSlot* slot);
+    // Gives the slot's current buffer, with so many records, to the collector. Waits until the next
+    // buffer, which begins at `next`, is free. Async-signal-safe, and needs no lock.
+    void hand_over(trace::ThreadSlot& slot, std::uint32_t records, std::uint64_t next);
 
   private:
     void log(trace::EventType type, const void* body, std::size_t bytes, std::string_view tail);
@@ -193,6 +206,7 @@ class TraceTables {
     void add(Row* rows, std::uint32_t& next, const Row& row);
     std::string lasting_events() const;
 
+    const DescriptorCare descriptors_;
     int fd_ = -1, lifeline_ = -1, channel_ = -1;
     trace::Control* control_ = nullptr;
     unsigned char* log_ = nullptr;
@@ -202,14 +216,14 @@ class TraceTables {
     trace_instr_t* instrs_ = nullptr;
     trace_site_t* sites_ = nullptr;
     std::uint16_t* context_words_ = nullptr;
-    driver::ContextWords words_;
+    ContextWords words_;
     trace::AllocationEntry* allocations_ = nullptr;
     std::uint64_t allocation_count_ = 0;
     std::map<std::string, std::uint32_t, std::less<>> mapped_files_;  // their numbers
     std::vector<trace::ThreadSlot*> slots_;
     RunNumbers run_numbers_;
     std::vector<std::uint32_t> runs_of_sites_;
-    PcMap<std::uint32_t> driver_sites_;  // by instruction and kind
+    std::unordered_map<std::uint64_t, std::uint32_t> driver_sites_;  // by instruction and kind
     // The offset of the event's body in the log, by all members except `times`.
     std::map<std::array<std::uint32_t, 5>, std::uint64_t> partials_;
     std::uint64_t log_used_ = 0;
@@ -221,4 +235,4 @@ class TraceTables {
     std::atomic<bool> detached_{false};
 };
 
-}  // namespace assay::native
+}  // namespace assay::driver

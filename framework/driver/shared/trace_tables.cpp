@@ -1,6 +1,5 @@
-#include "framework/driver/native/trace/trace_tables.h"
+#include "framework/driver/shared/trace_tables.h"
 
-#include "framework/driver/native/machine/own_descriptors.h"
 #include "framework/trace/futex.h"
 
 #include <poll.h>
@@ -13,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace assay::native {
+namespace assay::driver {
 
 // Maps the segment at `where`, in place of the old one, or anywhere.
 bool TraceTables::map(void* where) {
@@ -44,9 +43,9 @@ bool TraceTables::map_allocations() {
 }
 
 bool TraceTables::attach(const trace::Launch& launch) {
-    fd_ = own_descriptor(launch.segment_fd);  // kept open for the slots of later threads
-    lifeline_ = adopt_descriptor(launch.lifeline_fd);
-    channel_ = adopt_common_descriptor(launch.channel_fd);
+    fd_ = descriptors_.own(launch.segment_fd);  // kept open for the slots of later threads
+    lifeline_ = descriptors_.adopt(launch.lifeline_fd);
+    channel_ = descriptors_.adopt_common(launch.channel_fd);
     if (!map(nullptr) || !map_allocations()) return false;
     log_used_ = control_->event_log_bytes.load(std::memory_order_relaxed);
     return control_->magic == trace::kMagic && control_->layout_version == trace::kLayoutVersion;
@@ -81,8 +80,8 @@ bool TraceTables::move_to(NewImage& image) {
                      allocation_count_ * sizeof *allocations_) ||
         !image.announce(channel_))
         return false;
-    fd_ = own_descriptor(image.take_segment());
-    lifeline_ = adopt_descriptor(image.take_lifeline());
+    fd_ = descriptors_.own(image.take_segment());
+    lifeline_ = descriptors_.adopt(image.take_lifeline());
     if (!map(control_) || !map_allocations()) return false;
     control_->inherited_allocations = allocation_count_;
     control_->allocation_count.store(allocation_count_, std::memory_order_release);
@@ -112,24 +111,8 @@ void TraceTables::add(Row* rows, std::uint32_t& next, const Row& row) {
     ++next;
 }
 
-// For trace_parser_stored_bytes.
-std::uint8_t stored_bytes(const Form& form) {
-    constexpr unsigned kMost = 255;
-    for (unsigned i = 0; i < form.reference_count; ++i)
-        if (form.references[i].kind != TRACE_SITE_READ)
-            return static_cast<std::uint8_t>(std::min<unsigned>(form.references[i].bytes, kMost));
-    return 0;
-}
-
-void TraceTables::add_instr(const Instruction& instruction) {
-    trace_instr_t row{};
-    row.pc = instruction.pc;
+void TraceTables::add_instr(trace_instr_t row) {
     row.block = next_.block;
-    row.length = instruction.form->length;
-    row.flags = instruction.form->trace_flags;
-    row.opcode = instruction.form->opcode;
-    std::memcpy(row.bytes, instruction.bytes, sizeof row.bytes);
-    row.reserved = stored_bytes(*instruction.form);
     add(instrs_, next_.instr, row);
 }
 
@@ -156,10 +139,11 @@ bool TraceTables::end_comparison(const TableRows& end) {
 
 std::uint32_t TraceTables::driver_site(std::uint32_t instr, unsigned kind) {
     const std::uint64_t key = std::uint64_t{instr} << 8 | kind;
-    if (const std::uint32_t* known = driver_sites_.find(key)) return *known;
+    if (const auto known = driver_sites_.find(key); known != driver_sites_.end())
+        return known->second;
     const std::uint32_t site = next_site();
     add_site(instr, 0, kind, 0);
-    driver_sites_.set(key, site);
+    driver_sites_.emplace(key, site);
     publish();
     return site;
 }
@@ -329,6 +313,34 @@ void TraceTables::publish_slot(trace::ThreadSlot* slot) {
                                  std::memory_order_release);
 }
 
+void TraceTables::hand_over(trace::ThreadSlot& slot, std::uint32_t records, std::uint64_t next) {
+    std::uint32_t produced = slot.produced.load(std::memory_order_relaxed);
+    const std::uint32_t index = produced & (slot.buffer_count - 1);
+    slot.owner[index].store(slot.thread.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    if (spec().slice != 0 || captures(trace::kCaptureMappings))
+        slot.place_in_order[index].store(next_place_in_order(), std::memory_order_relaxed);
+    slot.filled[index].store(records, std::memory_order_release);
+    // The cursor goes to the next buffer first, and the start follows. A collector that finds this
+    // process dead can then tell which buffer the cursor belongs to.
+    slot.cursor.store(next, std::memory_order_relaxed);
+    slot.buffer_start.store(next, std::memory_order_release);
+    slot.produced.store(++produced, std::memory_order_seq_cst);
+    // Waking the collector costs more than filling a buffer, so it is woken only for several
+    // buffers. With slices most buffers have few records.
+    const std::uint32_t parts = spec().slice != 0 ? 2 : 4;
+    if (produced % std::max(slot.buffer_count / parts, 1U) == 0) ring_doorbell();
+    while (produced - slot.consumed.load(std::memory_order_seq_cst) >= slot.buffer_count) {
+        slot.producer_waits.store(1, std::memory_order_seq_cst);
+        const std::uint32_t consumed = slot.consumed.load(std::memory_order_seq_cst);
+        if (produced - consumed < slot.buffer_count) break;
+        constexpr timespec kPatience{1, 0};
+        trace::futex_wait(slot.consumed, consumed, &kPatience);
+        look_for_collector();
+        if (detached()) break;
+    }
+    slot.producer_waits.store(0, std::memory_order_relaxed);
+}
+
 void TraceTables::detach() {
     constexpr int kFailedChild = 125;
     detached_ = true;
@@ -338,4 +350,4 @@ void TraceTables::detach() {
         _exit(kFailedChild);
 }
 
-}  // namespace assay::native
+}  // namespace assay::driver
