@@ -80,7 +80,7 @@ bool ElfFile::open_vdso() {
 bool ElfFile::is_supported() const {
     if (elf_kind(elf_) != ELF_K_ELF) return false;
     const Elf64_Ehdr* header = elf64_getehdr(elf_);  // null for the 32-bit class
-    return header != nullptr && header->e_machine == EM_X86_64;
+    return header != nullptr && header->e_ident[EI_DATA] == ELFDATA2LSB;
 }
 
 void ElfFile::read_sections() {

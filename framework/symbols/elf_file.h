@@ -31,7 +31,7 @@ std::string to_hexadecimal(std::string_view bytes);  // in lower case
 
 class ElfFile {
   public:
-    // Null if the path has no readable 64-bit x86-64 ELF image.
+    // Null if the path has no readable ELF image of 64 bits, little-endian.
     static std::unique_ptr<ElfFile> open(const std::string& path);
     ~ElfFile();
     ElfFile(const ElfFile&) = delete;

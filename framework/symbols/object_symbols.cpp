@@ -19,9 +19,10 @@
 namespace assay::symbols {
 namespace {
 
-// The slot of the global offset table that the entry at `code` jumps through, or 0. In all kinds of
-// tables, an entry has one `jmp *disp(%rip)`, after an optional endbr64 and with an optional bnd
-// prefix.
+// The slot of the global offset table that the entry at `code` jumps through, or 0.
+
+// In all kinds of tables, an entry has one `jmp *disp(%rip)`, after an optional endbr64 and with an
+// optional bnd prefix.
 Address jump_slot(std::span<const unsigned char> code, Address address) {
     constexpr unsigned char kEndbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
     std::size_t at = 0;
@@ -33,12 +34,61 @@ Address jump_slot(std::span<const unsigned char> code, Address address) {
     return address + at + 6 + static_cast<Address>(std::int64_t{displacement});
 }
 
+// An entry has `adrp x16, page` and `ldr x17, [x16, #offset]`, after an optional bti.
+Address aarch64_slot(std::span<const std::uint32_t> code, Address address) {
+    for (std::size_t at = 0; at + 1 < code.size(); ++at) {
+        const std::uint32_t page = code[at], load = code[at + 1];
+        if ((page & 0x9f00001f) != 0x90000010 || (load & 0xffc003ff) != 0xf9400211) continue;
+        const std::uint32_t pages = (page >> 5 & 0x7ffff) << 2 | (page >> 29 & 3);
+        const std::int64_t distance = static_cast<std::int32_t>(pages << 11) >> 11;
+        return ((address + at * 4) & ~Address{0xfff}) + static_cast<Address>(distance * 4096) +
+               (load >> 10 & 0xfff) * 8;
+    }
+    return 0;
+}
+
+// An entry begins with `auipc t3, upper` and `ld t3, lower(t3)`.
+Address riscv_slot(std::span<const std::uint32_t> code, Address address) {
+    if (code.size() < 2 || (code[0] & 0xfff) != 0xe17 || (code[1] & 0xfffff) != 0xe3e03) return 0;
+    const auto upper = static_cast<std::int32_t>(code[0] & 0xfffff000);
+    const std::int32_t lower = static_cast<std::int32_t>(code[1]) >> 20;
+    return address + static_cast<Address>(std::int64_t{upper} + lower);
+}
+
+Address slot_of_entry(Elf64_Half machine, std::span<const unsigned char> code, Address address) {
+    if (machine == EM_X86_64) return jump_slot(code, address);
+    std::array<std::uint32_t, 4> words{};
+    const std::size_t count = std::min(code.size() / sizeof words[0], words.size());
+    std::memcpy(words.data(), code.data(), count * sizeof words[0]);
+    const std::span first = std::span(words).first(count);
+    if (machine == EM_AARCH64) return aarch64_slot(first, address);
+    return machine == EM_RISCV ? riscv_slot(first, address) : 0;
+}
+
 // Names of functions by their slot of the global offset table.
 using Slots = std::unordered_map<Address, std::string_view>;
 
 // Names of functions with variants for several processors. The key is the address of the function
 // that selects a variant at the start of the program (STT_GNU_IFUNC).
 using Choosers = std::unordered_map<Address, std::string_view>;
+
+// The relocations of slots, by instruction set.
+struct SlotRelocations {
+    Elf64_Half machine;
+    std::size_t indirect;    // the slot gets the result of a function
+    std::size_t by_name[2];  // the slot gets the address of a symbol
+};
+constexpr SlotRelocations kSlotRelocations[] = {
+    {EM_X86_64, R_X86_64_IRELATIVE, {R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT}},
+    {EM_AARCH64, R_AARCH64_IRELATIVE, {R_AARCH64_JUMP_SLOT, R_AARCH64_GLOB_DAT}},
+    {EM_RISCV, R_RISCV_IRELATIVE, {R_RISCV_JUMP_SLOT, R_RISCV_64}},
+};
+const SlotRelocations* slot_relocations(const ElfFile& object) {
+    const Elf64_Ehdr* const header = elf64_getehdr(object.elf());
+    for (const SlotRelocations& known : kSlotRelocations)
+        if (known.machine == header->e_machine) return &known;
+    return nullptr;
+}
 
 std::span<const Elf64_Sym> symbols_of(const Elf_Data* data) {
     if (data == nullptr || data->d_type != ELF_T_SYM) return {};
@@ -66,14 +116,16 @@ void add_relocations(const ElfFile& object, const Section& relocations, const Ch
     const Elf64_Shdr* table_header = table != nullptr ? elf64_getshdr(table) : nullptr;
     std::span<const Elf64_Sym> symbol;
     if (table_header != nullptr) symbol = symbols_of(elf_getdata(table, nullptr));
+    const SlotRelocations* const known = slot_relocations(object);
+    if (known == nullptr) return;
     for (const Elf64_Rela& rela : std::span(static_cast<const Elf64_Rela*>(data->d_buf),
                                             data->d_size / sizeof(Elf64_Rela))) {
         std::size_t type = ELF64_R_TYPE(rela.r_info), index = ELF64_R_SYM(rela.r_info);
-        if (type == R_X86_64_IRELATIVE) {
+        if (type == known->indirect) {
             const auto chooser = choosers.find(static_cast<Address>(rela.r_addend));
             if (chooser != choosers.end()) slots[rela.r_offset] = chooser->second;
         }
-        if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
+        if (type != known->by_name[0] && type != known->by_name[1]) continue;
         if (index >= symbol.size()) continue;
         const char* name = elf_strptr(object.elf(), table_header->sh_link, symbol[index].st_name);
         if (name != nullptr && *name != '\0') slots[rela.r_offset] = name;
@@ -106,6 +158,7 @@ std::uint64_t entry_bytes(const Section& section) {
 void name_plt_entries(const ElfFile& object, std::span<const Address> addresses, Names& names,
                       std::vector<FunctionName>& result) {
     Slots slots;
+    const Elf64_Half machine = elf64_getehdr(object.elf())->e_machine;
     for (const Section& section : object.sections()) {
         const Elf64_Shdr& header = section.header;
         Address end = header.sh_addr + header.sh_size;
@@ -124,7 +177,7 @@ void name_plt_entries(const ElfFile& object, std::span<const Address> addresses,
             std::uint64_t start = (*address - header.sh_addr) / step * step;
             if (start >= code.size()) break;
             std::span entry = code.subspan(start, std::min<std::size_t>(step, code.size() - start));
-            auto slot = slots.find(jump_slot(entry, header.sh_addr + start));
+            auto slot = slots.find(slot_of_entry(machine, entry, header.sh_addr + start));
             std::string_view& name =
                 result[static_cast<std::size_t>(address - addresses.begin())].readable;
             if (name.empty() && slot != slots.end()) {

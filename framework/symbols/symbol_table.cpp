@@ -47,6 +47,7 @@ class SymbolTable {
 
   private:
     static bool may_be_function(const ElfFile& file, const Elf64_Sym& symbol);
+    static bool is_mapping_symbol(std::string_view name);
     bool is_wanted(const Elf64_Sym& symbol) const;
     void add_borders(const Elf64_Sym& symbol);
     void extend_unsized();
@@ -68,6 +69,15 @@ bool SymbolTable::may_be_function(const ElfFile& file, const Elf64_Sym& symbol) 
     }
 }
 
+// On Arm and RISC-V, symbols such as $x and $d mark the begins of code and data (ELF for the Arm
+// 64-bit Architecture, "Mapping symbols"). They are no names.
+bool SymbolTable::is_mapping_symbol(std::string_view name) {
+    if (name.size() < 2 || name[0] != '$' || std::string_view("adtx").find(name[1]) == name.npos)
+        return false;
+    name.remove_prefix(2);
+    return name.empty() || name[0] == '.' || name.starts_with("rv");
+}
+
 bool SymbolTable::is_wanted(const Elf64_Sym& symbol) const {
     if (symbol.st_size == 0) return true;
     return any_within(addresses_, symbol.st_value, symbol.st_value + symbol.st_size);
@@ -79,10 +89,10 @@ void SymbolTable::add(const ElfFile& file, const Section& table) {
     std::span symbols(static_cast<const Elf64_Sym*>(data->d_buf), data->d_size / sizeof(Elf64_Sym));
     for (const Elf64_Sym& symbol : symbols) {
         if (!may_be_function(file, symbol)) continue;
-        add_borders(symbol);
-        if (!is_wanted(symbol)) continue;
         const char* name = elf_strptr(file.elf(), table.header.sh_link, symbol.st_name);
-        if (name == nullptr || *name == '\0') continue;
+        if (name != nullptr && is_mapping_symbol(name)) continue;
+        add_borders(symbol);
+        if (!is_wanted(symbol) || name == nullptr || *name == '\0') continue;
         symbols_.push_back({symbol.st_value, symbol.st_value + symbol.st_size, name});
     }
     for (const Section& section : file.sections()) {
