@@ -126,6 +126,7 @@ constexpr CaptureRow kRows[] = {
     {.capture = kCaptureBlockCounts,
      .recorded = TRACE_RECORDED_BLOCKS,
      .description = "block counts",
+     .by_qemu = CaptureRow::kAlways,
      .is_recorded = true},
     {.capture = kCaptureReferences,
      .recorded = TRACE_RECORDED_REFERENCES,
@@ -134,13 +135,15 @@ constexpr CaptureRow kRows[] = {
      .combine = combine_references,
      .check = [](const Spec& spec) { check_filter("references through a filter", spec.data); },
      .sites = sites(TRACE_SITE_READ, TRACE_SITE_WRITE, TRACE_SITE_MODIFY, TRACE_SITE_COUNT),
+     .by_qemu = CaptureRow::kKnownInstructions,
      .is_recorded = true},
     {.capture = kCaptureFetches,
      .recorded = TRACE_RECORDED_BLOCKS,
      .description = "instruction fetches",
      .parameters = [](const Spec& spec) { return describe(spec.fetch); },
      .combine = combine_fetches,
-     .check = [](const Spec& spec) { check_filter("fetches through a filter", spec.fetch); }},
+     .check = [](const Spec& spec) { check_filter("fetches through a filter", spec.fetch); },
+     .by_qemu = CaptureRow::kAlways},
     {.capture = kCaptureCode,
      .recorded = TRACE_RECORDED_REFERENCES,
      .description = "instruction fetches among the data references",
@@ -163,6 +166,7 @@ constexpr CaptureRow kRows[] = {
      .recorded = TRACE_RECORDED_BLOCKS,
      .description = "iterations of repeated string instructions",
      .sites = sites(TRACE_SITE_COUNT),
+     .by_qemu = CaptureRow::kAlways,
      .is_recorded = true},
     {.capture = kCaptureSystemCalls,
      .recorded = TRACE_RECORDED_SYSTEM_CALLS,
@@ -242,6 +246,21 @@ Spec combine(const Spec& a, const Spec& b) {
 void check(const Spec& spec) {
     for (const CaptureRow& row : kRows)
         if (row.check && spec.captures & row.capture) row.check(spec);
+}
+
+std::string not_by_qemu(const Spec& spec, bool knows_instructions) {
+    for (const CaptureRow& row : kRows)
+        if (spec.captures & row.capture &&
+            (row.by_qemu == CaptureRow::kNever ||
+             (row.by_qemu == CaptureRow::kKnownInstructions && !knows_instructions)))
+            return std::string(row.description);
+    const Regions& regions = spec.regions;
+    if (regions.off_at_start != 0 || regions.from_instruction != 0 || regions.to_instruction != 0 ||
+        has_bursts(regions) || regions.functions[0] != '\0')
+        return "parts";
+    if (spec.objects != Spec::kNoObjects) return "objects";
+    if (spec.slice != 0) return "the order of threads";
+    return "";
 }
 
 std::uint32_t captures_of_recording(std::uint32_t recorded) {

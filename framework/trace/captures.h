@@ -47,6 +47,8 @@ struct CaptureRow {
     void (*check)(const Spec& spec) = nullptr;
     // Records that a replay passes on unchanged: a bit for each TRACE_SITE_*.
     std::uint32_t sites = 0;
+    // The driver in QEMU has it: for all programs, or for those of which it knows the instructions.
+    enum ByQemu : std::uint8_t { kNever, kKnownInstructions, kAlways } by_qemu = kNever;
     // False: a replay computes the capture from other records.
     bool is_recorded = false;
 };
@@ -68,6 +70,9 @@ std::unique_ptr<ValueLists> value_lists(const trace_vlist_table& table);
 // Adds the values that are not there yet. Throws Error if one instruction would have more than a
 // driver can capture.
 void add(ValueLists& to, const ValueLists& from);
+
+// What the driver in QEMU cannot give; "" if it can. `knows_instructions`: see isa::Architecture.
+std::string not_by_qemu(const Spec& spec, bool knows_instructions);
 
 // The captures of a recording with these TRACE_RECORDED_*.
 std::uint32_t captures_of_recording(std::uint32_t recorded);

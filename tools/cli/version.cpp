@@ -45,7 +45,8 @@ std::string libraries() {
 }  // namespace
 
 std::string version_report(const std::string& driver, const std::string& hidden) {
-    const std::string path = driver.empty() ? collector::find_native_driver() : driver;
+    const std::string path =
+        driver.find('/') == std::string::npos ? collector::find_native_driver() : driver;
     const sweep::CommandOutput processor = sweep::output_of({path, "--processor", hidden});
     if (processor.status != 0)
         throw Error(fmt::format("{} --processor: {}", path, processor.problem));

@@ -7,6 +7,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <gelf.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
@@ -88,18 +89,8 @@ class File {
 // mapping. Returns the path of the dynamic linker.
 std::string check_elf(const std::string& path, const File& file) {
     Elf64_Ehdr header{};
-    const std::size_t got = file.read(&header, sizeof header);
-    if (got < SELFMAG || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-        cannot_run(path, "neither an ELF file nor a script that begins with #!");
-    if (got > EI_CLASS && header.e_ident[EI_CLASS] == ELFCLASS32)
-        cannot_run(path, "a 32-bit program; assay runs 64-bit ones");
-    if (got < sizeof header) cannot_run(path, "its ELF header is truncated");
-    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
-        cannot_run(path, "not a little-endian 64-bit ELF file");
-    if (header.e_machine != EM_X86_64)
-        cannot_run(path, fmt::format("built for another processor (ELF machine {}); assay runs "
-                                     "x86-64 programs",
-                                     header.e_machine));
+    if (file.read(&header, sizeof header) < sizeof header)
+        cannot_run(path, "its ELF header is truncated");
     if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
         cannot_run(path, fmt::format("an ELF file of type {}, not a program", header.e_type));
 
@@ -125,6 +116,44 @@ std::string check_elf(const std::string& path, const File& file) {
     return dynamic_linker.value_or("");
 }
 
+// The instruction set of an ELF file.
+isa::ElfKind elf_kind(const std::string& path, const File& file) {
+    Elf32_Ehdr header{};  // begins like that of a 64-bit file
+    const std::size_t got = file.read(&header, sizeof header);
+    if (got < SELFMAG || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+        cannot_run(path, "neither an ELF file nor a script that begins with #!");
+    if (got < sizeof header) cannot_run(path, "its ELF header is truncated");
+    isa::ElfKind kind{header.e_machine, header.e_ident[EI_CLASS], header.e_ident[EI_DATA]};
+    if (kind.byte_order == ELFDATA2MSB) kind.machine = __builtin_bswap16(kind.machine);
+    if (isa::architecture_of(kind) == nullptr)
+        cannot_run(path,
+                   fmt::format("built for a processor that assay does not know (ELF machine "
+                               "{}, {}, {}-endian)",
+                               kind.machine, kind.word_class == ELFCLASS32 ? "32-bit" : "64-bit",
+                               kind.byte_order == ELFDATA2MSB ? "big" : "little"));
+    return kind;
+}
+
+// Programs of other processors are checked by QEMU. Returns the path of the dynamic linker.
+std::string foreign_linker(const std::string& path, const File& file) {
+    elf_version(EV_CURRENT);
+    Elf* const elf = elf_begin(file.descriptor(), ELF_C_READ, nullptr);
+    std::size_t count = 0;
+    if (elf_getphdrnum(elf, &count) != 0) count = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        GElf_Phdr segment;
+        if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr ||
+            segment.p_type != PT_INTERP)
+            continue;
+        const std::optional<std::string> name = dynamic_linker_name(file.descriptor(), segment);
+        elf_end(elf);
+        if (!name) cannot_run(path, "the name of its dynamic linker is damaged");
+        return *name;
+    }
+    elf_end(elf);
+    return {};
+}
+
 }  // namespace
 
 Program find_program(const std::vector<std::string>& argv) {
@@ -138,7 +167,9 @@ Program find_program(const std::vector<std::string>& argv) {
         line.resize(file.read(line.data(), line.size()));
         const std::optional<InterpreterLine> script = interpreter_line(line);
         if (!script) {
-            program.dynamic_linker = check_elf(program.file, file);
+            program.elf = elf_kind(program.file, file);
+            program.dynamic_linker = program.elf == isa::kX86 ? check_elf(program.file, file)
+                                                              : foreign_linker(program.file, file);
             if (const char* why = privilege(file.descriptor())) program.privilege = why;
             return program;
         }

@@ -2,6 +2,8 @@
 // executed.
 #pragma once
 
+#include "framework/isa/architecture.h"
+
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@ struct Program {
     std::vector<std::string> argv;  // arguments that the program sees
     std::string name;               // name that the user wrote, without folders
     std::string dynamic_linker;     // path that the file names; empty for a static program
+    isa::ElfKind elf;               // of `file`
     std::string privilege;          // see support/program_file.h; "" for an ordinary program
 };
 

@@ -106,14 +106,26 @@ std::vector<FoundPlugin> find_all_plugins() {
     return found;
 }
 
-std::string find_native_driver() {
+namespace {
+
+// `folder`: in the build tree.
+std::string find_driver(const char* folder, const char* name) {
     const fs::path here = executable_folder();
-    const fs::path built = here / "framework/driver/native/assay-driver-native";
-    const fs::path installed =
-        (here / kDriversFromExecutable / "assay-driver-native").lexically_normal();
+    const fs::path built = here / "framework/driver" / folder / name;
+    const fs::path installed = (here / kDriversFromExecutable / name).lexically_normal();
     for (const fs::path& path : {built, installed})
-        if (access(path.c_str(), X_OK) == 0) return path;
+        if (access(path.c_str(), R_OK) == 0) return path;
     throw Error(fmt::format("cannot find the driver {}; install assay again", installed.string()));
+}
+
+}  // namespace
+
+std::string find_native_driver() {
+    return find_driver("native", "assay-driver-native");
+}
+
+std::string find_qemu_driver() {
+    return find_driver("qemu", "assay-driver-qemu.so");
 }
 
 }  // namespace assay::collector

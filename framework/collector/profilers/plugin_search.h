@@ -28,8 +28,9 @@ struct FoundPlugin {
 };
 std::vector<FoundPlugin> find_all_plugins();
 
-// The path of the native driver, in the build tree or installed. Throws Error.
+// The paths of the drivers, in the build tree or installed. Throw Error.
 std::string find_native_driver();
+std::string find_qemu_driver();
 
 // Files that the collector needs open in a process that it shares with profilers. A profiler may
 // close all descriptors, as daemons do, or one descriptor twice. The collector would then wait for

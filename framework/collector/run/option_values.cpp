@@ -183,4 +183,13 @@ void add_allocation_functions(std::string& all, const Setting& setting) {
                                 trace::kMostNames));
 }
 
+// Tests give the path of a driver.
+std::string driver(const Setting& setting) {
+    const std::string& value = setting.value;
+    if (value != "auto" && value != "native" && value != "qemu" &&
+        value.find('/') == std::string::npos)
+        bad_value(setting, "auto, native or qemu");
+    return value;
+}
+
 }  // namespace assay::collector

@@ -12,6 +12,9 @@
 
 namespace assay::collector {
 
+// The value of --driver.
+std::string driver(const Setting& setting);
+
 trace::CpuLevel cpu_level(const Setting& setting);
 // A number of instructions, at least 1: 4000000, 4000k or 4M.
 std::uint64_t instructions_of(const Setting& setting);

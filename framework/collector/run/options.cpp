@@ -131,6 +131,19 @@ void add_execution(CommandLine& line, CoreSettings& s) {
              "times, other processes or signals still differ.",
              [&s](const Setting& given) { s.slice = slice(given); })
         .of(kRun | kRecord);
+    line.add("--driver", "auto|native|qemu",
+             "how the program runs: native for x86-64 programs, qemu for all; default: auto\nauto "
+             "takes qemu for programs of other processors, which the header of the file tells.",
+             [&s](const Setting& given) { s.driver = driver(given); })
+        .of(kRun | kRecord);
+    line.add("--sysroot", "DIR",
+             "with QEMU, look for the program's libraries in DIR first; default: "
+             "/usr/TRIPLET, where Debian's cross compilers have them",
+             [&s](const Setting& given) { s.sysroot = given.value; })
+        .of(kRun | kRecord);
+    line.add("--qemu", "PATH", "run this program of QEMU; default: qemu-ARCHITECTURE on PATH",
+             [&s](const Setting& given) { s.qemu = given.value; })
+        .of(kRun | kRecord);
     line.add("--cpu", "LEVEL",
              "show the program this processor: host, x86-64-v2, x86-64-v3 or x86-64-v4; default: "
              "host\nhost is the real processor. A level has the same features on every machine.",
@@ -235,8 +248,6 @@ void add_own(CommandLine& line, CoreSettings& s) {
     line.add_flag("--version", s.version,
                   "show the version; with --verbose also the processor, the kernel and the "
                   "libraries, for bug reports");
-    line.add("--driver", "PATH", "", [&s](const Setting& given) { s.driver = given.value; })
-        .of(kRun | kRecord);
     line.add_yes_no("--stress", s.stress, "").of(kRun | kRecord);
     line.add("--hide", "FEATURE,...", "",
              [&s](const Setting& given) {

@@ -1,8 +1,8 @@
 #include "framework/collector/run/run.h"
 
+#include "framework/collector/launch/emulator.h"
 #include "framework/collector/launch/program.h"
 #include "framework/collector/launch/supervisor.h"
-#include "framework/collector/profilers/plugin_search.h"
 #include "framework/collector/run/collection.h"
 #include "framework/collector/run/overview.h"
 #include "framework/collector/run/session.h"
@@ -10,6 +10,7 @@
 #include "framework/support/log.h"
 #include "framework/support/mpi_rank.h"
 #include "framework/support/text.h"
+#include "framework/trace/captures.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -94,6 +95,10 @@ void run_natively_if_privileged(const std::vector<std::string>& words) {
                 kExitNotExecutable);
 }
 
+DriverWishes wishes(const CoreSettings& settings) {
+    return {settings.driver, settings.qemu, settings.sysroot, !settings.randomize_addresses};
+}
+
 // The members are in the order in which a run needs them.
 class ProgramRun {
   public:
@@ -101,6 +106,7 @@ class ProgramRun {
         : settings_(settings),
           words_(program),
           program_(find_program(program)),
+          driver_(choose_driver(program_, wishes(settings))),
           session_(settings, command_line(program)),
           segment_(std::in_place, trace::Command{program_.invoked, program}),
           lifeline_(std::in_place),
@@ -117,12 +123,14 @@ class ProgramRun {
 
   private:
     Child::Settings child_settings();
+    void check_for_qemu(const trace::Spec& spec);
     void follow_children();
     bool collect_from_child(const Supervisor::Arrival& arrival, int first_process);
 
     const CoreSettings& settings_;
     const std::vector<std::string>& words_;
-    const Program program_;
+    Program program_;
+    const DriverCommand driver_;
     Session session_;
     std::optional<Segment> segment_;
     std::optional<Lifeline> lifeline_;
@@ -145,8 +153,21 @@ Child::Settings ProgramRun::child_settings() {
                          .signal_mask = mask,
                          .fixed_addresses = addresses_are_fixed(),
                          .name = program_.invoked};
-    return {settings_.driver.empty() ? find_native_driver() : settings_.driver, program_.argv,
-            std::move(launch), settings_.randomize_addresses};
+    return {driver_.file, driver_.words, std::move(launch), settings_.randomize_addresses};
+}
+
+// Tells the segment the instruction set. Throws Error if QEMU's driver cannot do what is asked for.
+void ProgramRun::check_for_qemu(const trace::Spec& spec) {
+    const isa::Architecture& architecture = *driver_.under_qemu;
+    const std::string missing =
+        settings_.types ? "types of data" : trace::not_by_qemu(spec, architecture.describe);
+    if (!missing.empty())
+        throw Error(fmt::format("cannot capture {} of {} programs, which run under QEMU", missing,
+                                architecture.name));
+    trace::Control& control = segment_->control();
+    control.elf_machine = architecture.elf.machine;
+    control.elf_class = architecture.elf.word_class;
+    control.elf_data = architecture.elf.byte_order;
 }
 
 Ending ProgramRun::execute() {
@@ -155,6 +176,7 @@ Ending ProgramRun::execute() {
     const Image image{
         child_.pid(), 1, 0, true, program_.name, command_line(words_), mpi_rank_of(child_.pid())};
     Collection collection(session_, image, *segment_, *lifeline_);
+    if (driver_.under_qemu) check_for_qemu(collection.spec());
     segment_->control().spec = collection.spec();
     if (collection.spec().captures & trace::kCaptureValues)
         segment_->value_lists() = collection.value_lists();

@@ -50,7 +50,9 @@ enum class ShowProgress : std::uint8_t { kInReplays, kAlways, kNever };
 struct CoreSettings {
     std::vector<std::string> plugins;
     std::string out;                            // pattern for expand_file_name()
-    std::string driver;                         // "" for the installed driver
+    std::string driver = "auto";                // auto, native, qemu; or the path of a native one
+    std::string qemu;                           // path of QEMU's program; "": on PATH
+    std::string sysroot;                        // "": Debian's, for programs under QEMU
     std::string record;                         // the trace file of assay record, or ""
     recording::TraceContent recorded;           // content of the trace file
     std::string simpoints;                      // files of the points to record

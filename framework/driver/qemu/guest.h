@@ -1,0 +1,84 @@
+// The program that QEMU runs: the state that its threads and the plugin's callbacks share.
+#pragma once
+
+#include "framework/driver/qemu/guest_calls.h"
+#include "framework/driver/qemu/guest_code.h"
+#include "framework/driver/qemu/guest_mappings.h"
+#include "framework/driver/qemu/guest_thread.h"
+#include "framework/driver/shared/trace_tables.h"
+#include "framework/isa/architecture.h"
+#include "framework/trace/launch.h"
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace assay::qemu {
+
+// The threads by vCPU; nullptr: there is none. Not in Guest, because each reference needs it.
+inline GuestThread* threads[trace::kMaxThreads] = {};
+
+class Guest {
+  public:
+    Guest(const isa::Architecture& architecture, const CallNumbers& numbers);
+
+    // Maps the trace segment. False on failure.
+    bool attach(const trace::Launch& launch);
+
+    // --- Threads. QEMU gives the number of an ended thread's vCPU to a later one.
+
+    void begin_thread(unsigned vcpu);
+    void end_thread(unsigned vcpu);
+    // Later translations are for several threads at a time. QEMU translates all code again before
+    // the second thread begins.
+    bool parallel() const { return parallel_; }
+
+    // --- System calls, before and after QEMU makes them.
+
+    struct Arguments {
+        std::uint64_t values[6];
+    };
+    void before_call(unsigned vcpu, std::int64_t number, const Arguments& arguments);
+    void after_call(std::int64_t number);
+    // In the child of a fork, which the thread before_call() was called in last has made.
+    void become_child();
+
+    // The program ends by itself.
+    void ends();
+    // Ends the program with a message: the driver cannot run it further.
+    [[noreturn]] void refuse(const std::string& why);
+    [[noreturn]] void refuse_instruction(std::uint64_t pc);
+    // An instruction has cleared a line: QEMU does not tell which one.
+    void note_cleared_line();
+    // While parallel() is false.
+    std::uint64_t* counters_of_only_thread() const { return all_.front()->counters(); }
+    // The distance from the program's addresses to those of this process.
+    void set_base(std::uint64_t base) { base_ = base; }
+
+    std::mutex lock;  // for everything except the threads themselves
+    driver::TraceTables tables;
+    GuestCode code;
+    GuestMappings mappings;
+
+  private:
+    void execute(std::uint64_t path, std::uint64_t arguments, std::uint64_t environment);
+    void replace(const std::string& file, std::vector<std::string>& arguments,
+                 std::vector<std::string>& environment);
+    GuestMemory memory() const;
+    void note_architecture(const driver::NewImage& image) const;
+
+    const isa::Architecture& architecture_;
+    const CallNumbers& numbers_;
+    std::vector<std::unique_ptr<GuestThread>> all_;
+    std::vector<GuestThread*> idle_;
+    std::uint32_t next_thread_ = 0;
+    bool parallel_ = false;
+    bool clears_lines_ = false;
+    bool leaves_ = false;  // an execve(2) of a program that is not profiled has begun
+    std::uint64_t base_ = 0;
+    std::string own_program_;
+};
+
+}  // namespace assay::qemu

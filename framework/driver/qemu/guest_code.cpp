@@ -1,0 +1,109 @@
+#include "framework/driver/qemu/guest_code.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace assay::qemu {
+
+GuestBlock* GuestCode::block_of(std::span<const Piece> instructions) {
+    std::vector<std::uint8_t> bytes;
+    for (const Piece& piece : instructions)
+        bytes.insert(bytes.end(), piece.bytes.begin(), piece.bytes.end());
+    std::vector<GuestBlock*>& known = blocks_by_pc_[instructions.front().pc];
+    const auto same = std::find_if(known.begin(), known.end(), [&](const GuestBlock* block) {
+        return block->parts.size() == instructions.size() && block->bytes == bytes;
+    });
+    if (same != known.end()) return *same;
+    if (tables_.tables_full()) return nullptr;
+    GuestBlock* const added = add_block(instructions);
+    added->bytes = std::move(bytes);
+    known.push_back(added);
+    return added;
+}
+
+bool GuestCode::is_incomplete(const Piece& piece) const {
+    isa::Instruction described;
+    return architecture_.elf == isa::kX86 && !describe_x86(piece.bytes, described);
+}
+
+GuestBlock* GuestCode::add_block(std::span<const Piece> instructions) {
+    GuestBlock& block = blocks_.emplace_back();
+    block.index = tables_.next_block();
+    last_line_ = UINT64_MAX;
+    for (const Piece& piece : instructions) add_instruction(piece, block);
+    block.fetch = block.parts.front().fetch;
+    tables_.add_block(instructions.front().pc);
+    tables_.publish();
+    return &block;
+}
+
+void GuestCode::add_instruction(const Piece& piece, GuestBlock& block) {
+    isa::Instruction described;
+    GuestBlock::Part& part = block.parts.emplace_back();
+    part.known =
+        architecture_.describe != nullptr && architecture_.describe(piece.bytes, described);
+    part.clears_line = described.clears_line;
+    trace_instr_t row{};
+    row.pc = piece.pc;
+    row.length = static_cast<std::uint8_t>(piece.bytes.size());
+    row.flags = described.flags;
+    row.opcode = described.opcode;
+    std::memcpy(row.bytes, piece.bytes.data(), std::min(piece.bytes.size(), sizeof row.bytes));
+    for (unsigned i = described.operand_count; i-- > 0;)
+        if (described.operands[i].kind != TRACE_SITE_READ)
+            row.reserved = static_cast<std::uint8_t>(
+                std::min<unsigned>(described.operands[i].bytes, UINT8_MAX));
+    const std::uint32_t instr = tables_.next().instr;
+    tables_.add_instr(row);
+    if (tables_.captures(trace::kCaptureFetches)) add_fetch(piece, instr, part);
+    if (tables_.captures(trace::kCaptureReferences))
+        add_references(described, instr, piece.pc, part);
+}
+
+void GuestCode::add_references(const isa::Instruction& described, std::uint32_t instr,
+                               std::uint64_t pc, GuestBlock::Part& part) {
+    if (part.known && described.operand_count == 0) return;
+    Operation& operation = operations_.emplace_back();
+    part.operation = &operation;
+    operation.pc = pc;
+    operation.operand_count = described.operand_count;
+    if (!part.known) return;
+    operation.site = tables_.next_site();
+    operation.variable = described.flags & TRACE_INSTR_VARIABLE;
+    operation.bytes = described.operands[0].bytes;
+    operation.writes = described.operands[0].kind != TRACE_SITE_READ;
+    std::copy(std::begin(described.operands), std::end(described.operands), operation.operands);
+    for (unsigned i = 0; i < described.operand_count; ++i)
+        tables_.add_site(instr, described.operands[i].bytes, described.operands[i].kind, i);
+    if (operation.variable) tables_.add_site(instr, 0, TRACE_SITE_COUNT, 0);
+}
+
+// Without a filter, each instruction has a check.
+void GuestCode::add_fetch(const Piece& piece, std::uint32_t instr, GuestBlock::Part& part) {
+    const trace::Filter& filter = tables_.spec().fetch;
+    if (filter.sets == 0) {
+        part.fetch = &fetches_.emplace_back(Fetch{piece.pc, tables_.next_site()});
+    } else {
+        const std::uint64_t first = piece.pc / filter.line_bytes;
+        const std::uint64_t last = (piece.pc + piece.bytes.size() - 1) / filter.line_bytes;
+        const std::uint64_t before = std::exchange(last_line_, last);
+        if (last == before) return;
+        part.fetch = &fetches_.emplace_back(
+            Fetch{piece.pc, tables_.next_site(), line_number(first), line_number(last)});
+    }
+    tables_.add_site(instr, static_cast<unsigned>(piece.bytes.size()), TRACE_SITE_FETCH, 0);
+}
+
+// Numbers are small, begin with 1, and belong to the same set as the line.
+std::uint32_t GuestCode::line_number(std::uint64_t line) {
+    const auto known = line_numbers_.find(line);
+    if (known != line_numbers_.end()) return known->second;
+    const std::uint32_t sets = tables_.spec().fetch.sets;
+    lines_of_set_.resize(sets, 1);
+    const std::uint64_t set = line % sets;
+    const std::uint32_t number = lines_of_set_[set]++ * sets + static_cast<std::uint32_t>(set);
+    line_numbers_.emplace(line, number);
+    return number;
+}
+
+}  // namespace assay::qemu

@@ -1,0 +1,90 @@
+// The program's code, as QEMU translates it: rows of the trace's tables, and what callbacks need to
+// know about them. Callers must hold the plugin's lock.
+#pragma once
+
+#include "framework/driver/shared/trace_tables.h"
+#include "framework/isa/architecture.h"
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace assay::qemu {
+
+// The references of one instruction.
+struct Operation {
+    // QEMU's description of a reference that is all that the instruction does: one reference, to
+    // its only operand. kNever until such a reference was seen.
+    static constexpr std::uint32_t kNever = UINT32_MAX;
+    std::uint32_t whole = kNever;
+    std::uint32_t site = 0;   // of the first operand; the others follow, then one that counts
+    std::uint16_t bytes = 0;  // of the first operand
+    bool writes = false;      // the first operand
+    bool variable = false;    // see TRACE_INSTR_VARIABLE
+    std::uint8_t operand_count = 0;
+    isa::Operand operands[isa::Instruction::kMostOperands];
+    std::uint64_t pc = 0;
+
+    std::uint32_t count_site() const { return site + operand_count; }
+};
+
+// Lines of code that an instruction touches and its predecessor in the block does not.
+struct Fetch {
+    std::uint64_t pc = 0;
+    std::uint32_t site = 0;
+    std::uint32_t first = 0, last = 0;  // numbers of lines
+};
+
+// A block of the trace: code that QEMU has translated as a whole.
+struct GuestBlock {
+    struct Part {
+        Operation* operation = nullptr;  // nullptr: no references
+        Fetch* fetch = nullptr;          // nullptr: needs no check
+        bool clears_line = false;
+        bool known = true;  // false: it may have references, of an unknown kind
+    };
+
+    std::uint32_t index = 0;
+    Fetch* fetch = nullptr;  // of the first instruction
+    std::vector<std::uint8_t> bytes;
+    std::vector<Part> parts;  // by instruction
+};
+
+class GuestCode {
+  public:
+    struct Piece {
+        std::uint64_t pc;
+        std::span<const std::uint8_t> bytes;
+    };
+
+    GuestCode(driver::TraceTables& tables, const isa::Architecture& architecture)
+        : tables_(tables), architecture_(architecture) {}
+
+    // True if the bytes are only the begin of an x86 instruction.
+    bool is_incomplete(const Piece& piece) const;
+    // Returns the block of these instructions, which is new or known from an earlier translation.
+    // nullptr if the tables are full.
+    GuestBlock* block_of(std::span<const Piece> instructions);
+
+  private:
+    GuestBlock* add_block(std::span<const Piece> instructions);
+    void add_instruction(const Piece& piece, GuestBlock& block);
+    void add_references(const isa::Instruction& described, std::uint32_t instr, std::uint64_t pc,
+                        GuestBlock::Part& part);
+    void add_fetch(const Piece& piece, std::uint32_t instr, GuestBlock::Part& part);
+    std::uint32_t line_number(std::uint64_t line);
+
+    driver::TraceTables& tables_;
+    const isa::Architecture& architecture_;
+    std::unordered_map<std::uint64_t, std::vector<GuestBlock*>> blocks_by_pc_;
+    std::deque<GuestBlock> blocks_;
+    std::deque<Operation> operations_;
+    std::deque<Fetch> fetches_;
+    std::uint64_t last_line_ = UINT64_MAX;  // that the block's last instruction touches
+    std::unordered_map<std::uint64_t, std::uint32_t> line_numbers_;
+    std::vector<std::uint32_t> lines_of_set_;
+};
+
+}  // namespace assay::qemu

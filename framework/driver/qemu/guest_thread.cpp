@@ -1,0 +1,120 @@
+#include "framework/driver/qemu/guest_thread.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace assay::qemu {
+namespace {
+
+constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+}  // namespace
+
+bool GuestThread::map(driver::TraceTables& tables, std::uint32_t number) {
+    tables_ = &tables;
+    const trace::Spec& spec = tables.spec();
+    line_bytes_ = std::max(spec.data.line_bytes, 16U);
+    const std::uint64_t span =
+        std::min<std::uint64_t>(kFilterBytes, std::uint64_t{spec.data.sets} * line_bytes_);
+    set_mask_ = span - std::min(span, line_bytes_);
+    code_mask_ = std::clamp(spec.fetch.sets, 1U, kMostCodeSets) - 1;
+    if ((spec.data.ways != 0 || spec.fetch.ways != 0) && !map_first_level()) return false;
+    return map_slot(nullptr, number);
+}
+
+bool GuestThread::map_first_level() {
+    void* const memory =
+        mmap(nullptr, sizeof(driver::FirstLevel), PROT_READ | PROT_WRITE, kPrivate, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    const trace::Spec& spec = tables_->spec();
+    level_ = static_cast<driver::FirstLevel*>(memory);
+    level_->initialise({spec.data.line_bytes, spec.data.sets, spec.data.ways},
+                       {spec.fetch.line_bytes, spec.fetch.sets, spec.fetch.ways}, filter_,
+                       set_mask_);
+    return true;
+}
+
+bool GuestThread::map_slot(void* where, std::uint32_t number) {
+    void* const memory = mmap(where, trace::kThreadStride, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_NORESERVE | (where ? MAP_FIXED : 0), tables_->fd(),
+                              static_cast<off_t>(trace::thread_offset(number)));
+    if (memory == MAP_FAILED) return false;
+    slot_ = static_cast<trace::ThreadSlot*>(memory);
+    counters_ = reinterpret_cast<std::uint64_t*>(static_cast<unsigned char*>(memory) +
+                                                 trace::kCountersOffset);
+    // Only the first threads have large rings, because hundreds of them would need too much memory.
+    constexpr std::uint32_t kLargeRings = 4, kSmallRing = 2;
+    buffers_ = number < kLargeRings ? trace::kBufferCount : kSmallRing;
+    slot_->buffer_count = buffers_;
+    begin_buffer();
+    slot_->buffer_start.store(reinterpret_cast<std::uint64_t>(next_), std::memory_order_relaxed);
+    slot_->cursor.store(reinterpret_cast<std::uint64_t>(next_), std::memory_order_relaxed);
+    tables_->publish_slot(slot_);
+    return true;
+}
+
+bool GuestThread::map_again(std::uint32_t number) {
+    return map_slot(slot_, number);
+}
+
+void GuestThread::detach() {
+    constexpr int kFailedChild = 125;
+    const std::uint32_t produced = slot_->produced.load(std::memory_order_relaxed);
+    if (mmap(slot_, trace::kThreadStride, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED, -1, 0) ==
+        MAP_FAILED)
+        _exit(kFailedChild);
+    slot_->buffer_count = buffers_;
+    slot_->produced = slot_->consumed = produced;
+}
+
+void GuestThread::begin(std::uint32_t thread) {
+    slot_->thread.store(thread, std::memory_order_release);
+    std::memset(filter_, 0, sizeof filter_);
+    std::memset(code_filter_, 0, sizeof code_filter_);
+    last_code_line_ = 0;
+    parts = {};
+    if (level_ != nullptr) level_->clear();
+}
+
+void GuestThread::end() {
+    end_execution();
+    const auto* const start = reinterpret_cast<const trace_record_t*>(
+        slot_->buffer_start.load(std::memory_order_relaxed));
+    if (next_ != start) complete();
+}
+
+void GuestThread::end_execution() {
+    if (parts.operation != nullptr && parts.operation->variable)
+        append(parts.references, parts.operation->count_site());
+    parts = {};
+}
+
+void GuestThread::begin_buffer() {
+    const std::uint32_t index = slot_->produced.load(std::memory_order_relaxed) & (buffers_ - 1);
+    next_ = reinterpret_cast<trace_record_t*>(reinterpret_cast<unsigned char*>(slot_) +
+                                              trace::kRingOffset +
+                                              index * std::uint64_t{trace::kBufferBytes});
+    end_ = next_ + trace::kRecordsPerBuffer;
+}
+
+void GuestThread::complete() {
+    const auto* const start = reinterpret_cast<const trace_record_t*>(
+        slot_->buffer_start.load(std::memory_order_relaxed));
+    const auto records = static_cast<std::uint32_t>(next_ - start);
+    if (tables_->detached()) {
+        begin_buffer();
+        slot_->buffer_start.store(reinterpret_cast<std::uint64_t>(next_),
+                                  std::memory_order_relaxed);
+        return;
+    }
+    const std::uint32_t next =
+        (slot_->produced.load(std::memory_order_relaxed) + 1) & (buffers_ - 1);
+    const std::uint64_t ring = reinterpret_cast<std::uint64_t>(slot_) + trace::kRingOffset;
+    tables_->hand_over(*slot_, records, ring + next * std::uint64_t{trace::kBufferBytes});
+    begin_buffer();
+}
+
+}  // namespace assay::qemu

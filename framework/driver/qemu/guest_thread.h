@@ -1,0 +1,152 @@
+// A thread of the program under QEMU: its slot of the trace segment, the filters of its references,
+// and its first level of caches. Only the thread itself uses these, except where noted.
+#pragma once
+
+#include "framework/driver/qemu/guest_code.h"
+#include "framework/driver/shared/first_level.h"
+#include "framework/driver/shared/trace_tables.h"
+
+#include <cstdint>
+#include <cstring>
+
+namespace assay::qemu {
+
+class GuestThread {
+  public:
+    // Maps the slot `number`. False if there is no memory.
+    bool map(driver::TraceTables& tables, std::uint32_t number);
+    // The same for the child of a fork, at the same addresses: translated code increments counters
+    // there.
+    bool map_again(std::uint32_t number);
+    // For the child of a fork that nobody profiles.
+    void detach();
+    // A thread with this number begins in the slot.
+    void begin(std::uint32_t thread);
+    // Gives the unfinished buffer to the collector.
+    void end();
+
+    std::uint64_t* counters() const { return counters_; }
+    void append(std::uint64_t value, std::uint32_t site, std::uint32_t aux = 0) {
+        trace_record_t* const record = next_;
+        *record = {value, site, aux};
+        set_next(record + 1);
+    }
+
+    // --- References. Each function records the reference unless the filter of its name drops it.
+
+    // True if the reference stays in the most recent line of its set.
+    bool is_recent(std::uint64_t address, unsigned bytes) const {
+        std::uint64_t line;
+        std::memcpy(&line, filter_ + (address & set_mask_), sizeof line);
+        return (((address ^ line) | ((address + bytes - 1) ^ line)) & -line_bytes_) == 0;
+    }
+    void refer(std::uint64_t address, std::uint32_t site) { append(address, site); }
+    void refer_recent(std::uint64_t address, unsigned bytes, std::uint32_t site) {
+        const Lines lines = lines_of(address, bytes);
+        bool passes = use_recent(lines.first);
+        if (lines.last != lines.first) passes = use_recent(lines.last) || passes;
+        if (passes) append(address, site);
+    }
+    void refer_first_writes(std::uint64_t address, unsigned bytes, bool write, std::uint32_t site) {
+        const Lines lines = lines_of(address, bytes);
+        bool passes = use_written(lines.first, write);
+        if (lines.last != lines.first) passes = use_written(lines.last, write) || passes;
+        if (passes) append(address, site);
+    }
+    void refer_misses(std::uint64_t address, unsigned bytes, std::uint32_t site) {
+        if (level_->refers(address, bytes)) append(address, site);
+    }
+
+    // Fetches of code in the lines with these numbers (GuestCode::line_number), at most two.
+    void fetch_recent(std::uint64_t pc, std::uint32_t first, std::uint32_t last,
+                      std::uint32_t site) {
+        bool passes = use_code(first);
+        if (last != first) passes = use_code(last) || passes;
+        if (passes) append(pc, site);
+    }
+    void fetch_misses(std::uint64_t pc, std::uint32_t first, std::uint32_t last,
+                      std::uint32_t site) {
+        if (first == last && first == last_code_line_) return;
+        last_code_line_ = last;
+        const std::uint64_t cursor = reinterpret_cast<std::uint64_t>(next_);
+        const std::uint64_t after =
+            assay_first_level_fetch(level_, pc, cursor, site, std::uint64_t{last} << 32 | first);
+        if (after != cursor) set_next(reinterpret_cast<trace_record_t*>(after));
+    }
+
+    // --- The present execution of an instruction whose references come in parts.
+
+    struct Parts {
+        const Operation* operation = nullptr;
+        unsigned operand = 0;          // the next or present one
+        bool begun = false;            // the present operand has been referred to
+        std::uint64_t address = 0;     // of the present operand
+        std::uint64_t references = 0;  // so far, of all operands
+    };
+    Parts parts;
+    // Records how many references the execution has made, if executions can differ in that.
+    void end_execution();
+
+  private:
+    struct Lines {
+        std::uint64_t first, last;
+    };
+    // The addresses of the lines of a reference. Only the first bytes of one larger than a line
+    // count.
+    Lines lines_of(std::uint64_t address, unsigned bytes) const {
+        const std::uint64_t size = line_bytes_;
+        return {address & -size, (address + (bytes < size ? bytes : size) - 1) & -size};
+    }
+    std::uint64_t& entry_of(std::uint64_t line) {
+        return *reinterpret_cast<std::uint64_t*>(filter_ + (line & set_mask_));
+    }
+    bool use_recent(std::uint64_t line) {
+        std::uint64_t& recent = entry_of(line);
+        if (recent == line) return false;
+        recent = line;
+        return true;
+    }
+    bool use_written(std::uint64_t line, bool write) {
+        std::uint64_t& recent = entry_of(line);
+        std::uint64_t& written = (&recent)[1];
+        if (recent == line && (!write || written == line)) return false;
+        if (recent != line) written = 0;
+        recent = line;
+        if (write) written = line;
+        return true;
+    }
+    bool use_code(std::uint32_t line) {
+        std::uint32_t& recent = code_filter_[line & code_mask_];
+        if (recent == line) return false;
+        recent = line;
+        return true;
+    }
+    // Keeps the position for the collector, and leaves room for one more record.
+    void set_next(trace_record_t* next) {
+        next_ = next;
+        slot_->cursor.store(reinterpret_cast<std::uint64_t>(next), std::memory_order_relaxed);
+        if (next == end_) [[unlikely]]
+            complete();
+    }
+    bool map_slot(void* where, std::uint32_t number);
+    bool map_first_level();
+    void begin_buffer();
+    void complete();
+
+    static constexpr std::uint32_t kFilterBytes = 4096;
+    static constexpr std::uint32_t kMostCodeSets = 1024;
+
+    trace_record_t *next_ = nullptr, *end_ = nullptr;
+    trace::ThreadSlot* slot_ = nullptr;
+    std::uint64_t* counters_ = nullptr;
+    std::uint64_t line_bytes_ = 1, set_mask_ = 0;
+    driver::FirstLevel* level_ = nullptr;
+    std::uint32_t last_code_line_ = 0;
+    std::uint32_t code_mask_ = 0;
+    std::uint32_t buffers_ = 0;  // a power of two
+    driver::TraceTables* tables_ = nullptr;
+    alignas(64) unsigned char filter_[kFilterBytes] = {};
+    std::uint32_t code_filter_[kMostCodeSets] = {};
+};
+
+}  // namespace assay::qemu
