@@ -147,7 +147,18 @@ bool describe_memory(std::uint32_t code, Instruction& described) {
     return describe_atomic(code, described);
 }
 
+// The signed distance in a field of `count` bits, in bytes.
+constexpr std::int32_t distance(std::uint32_t code, unsigned low, unsigned count) {
+    return static_cast<std::int32_t>(bits(code, low, count) << (32 - count)) >> (30 - count);
+}
+
 void describe_branch(std::uint32_t code, Instruction& described) {
+    if (matches(code, 0x7c000000, 0x14000000))
+        described.distance = distance(code, 0, 26);
+    else if (matches(code, 0xff000000, 0x54000000) || matches(code, 0x7e000000, 0x34000000))
+        described.distance = distance(code, 5, 19);
+    else if (matches(code, 0x7e000000, 0x36000000))
+        described.distance = distance(code, 5, 14);
     if (matches(code, 0xfc000000, 0x94000000))
         described.flags |= TRACE_INSTR_CALL;
     else if (matches(code, 0xff000000, 0x54000000) || matches(code, 0x7c000000, 0x34000000))

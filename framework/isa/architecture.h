@@ -27,6 +27,8 @@ struct Instruction {
     std::uint8_t operand_count = 0;
     // Refers to memory, but QEMU reports no reference: the instruction clears a line.
     bool clears_line = false;
+    // Of a direct jump or call: from the instruction to its target; 0 for others.
+    std::int32_t distance = 0;
     Operand operands[kMostOperands];
 
     void add(std::uint8_t kind, unsigned bytes) {

@@ -3,6 +3,7 @@
 #include "framework/isa/architecture.h"
 
 #include <cstring>
+#include <initializer_list>
 
 namespace assay::isa {
 namespace {
@@ -39,6 +40,21 @@ bool describe_amo(std::uint32_t code, Instruction& described) {
     return true;
 }
 
+// Puts the bits of an immediate together. Each piece is `count` bits from `from` on, which become
+// those from `to` on. The last piece has the sign.
+struct Piece {
+    unsigned from, count, to;
+};
+constexpr std::int32_t immediate(std::uint32_t code, std::initializer_list<Piece> pieces) {
+    std::uint32_t value = 0;
+    unsigned bits = 0;
+    for (const Piece& piece : pieces) {
+        value |= field(code, piece.from, piece.count) << piece.to;
+        bits = piece.to + piece.count;
+    }
+    return static_cast<std::int32_t>(value << (32 - bits)) >> (32 - bits);
+}
+
 bool describe_whole(std::uint32_t code, Instruction& described) {
     const std::uint32_t width = field(code, 12, 3), destination = field(code, 7, 5);
     switch (field(code, 0, 7)) {
@@ -59,8 +75,11 @@ bool describe_whole(std::uint32_t code, Instruction& described) {
             return describe_amo(code, described);
         case 0x63:
             described.flags |= TRACE_INSTR_CONDITIONAL;
+            described.distance = immediate(code, {{8, 4, 1}, {25, 6, 5}, {7, 1, 11}, {31, 1, 12}});
             return true;
         case 0x6f:
+            described.distance =
+                immediate(code, {{21, 10, 1}, {20, 1, 11}, {12, 8, 12}, {31, 1, 20}});
             if (is_link(destination)) described.flags |= TRACE_INSTR_CALL;
             return true;
         case 0x67:
@@ -101,6 +120,18 @@ bool describe_compressed(std::uint32_t code, Instruction& described) {
         case 0b01'110:  // c.beqz
         case 0b01'111:  // c.bnez
             described.flags |= TRACE_INSTR_CONDITIONAL;
+            described.distance =
+                immediate(code, {{3, 2, 1}, {10, 2, 3}, {2, 1, 5}, {5, 2, 6}, {12, 1, 8}});
+            return true;
+        case 0b01'101:  // c.j
+            described.distance = immediate(code, {{3, 3, 1},
+                                                  {11, 1, 4},
+                                                  {2, 1, 5},
+                                                  {7, 1, 6},
+                                                  {6, 1, 7},
+                                                  {9, 2, 8},
+                                                  {8, 1, 10},
+                                                  {12, 1, 11}});
             return true;
         case 0b10'100: {  // c.jr, c.jalr, c.mv, c.add, c.ebreak
             const std::uint32_t source = field(code, 7, 5);

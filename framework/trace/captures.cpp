@@ -166,7 +166,7 @@ constexpr CaptureRow kRows[] = {
      .recorded = TRACE_RECORDED_BLOCKS,
      .description = "iterations of repeated string instructions",
      .sites = sites(TRACE_SITE_COUNT),
-     .by_qemu = CaptureRow::kAlways,
+     .by_qemu = CaptureRow::kX86Only,
      .is_recorded = true},
     {.capture = kCaptureSystemCalls,
      .recorded = TRACE_RECORDED_SYSTEM_CALLS,
@@ -248,12 +248,9 @@ void check(const Spec& spec) {
         if (row.check && spec.captures & row.capture) row.check(spec);
 }
 
-std::string not_by_qemu(const Spec& spec, bool knows_instructions) {
+std::string not_by_qemu(const Spec& spec, CaptureRow::ByQemu least) {
     for (const CaptureRow& row : kRows)
-        if (spec.captures & row.capture &&
-            (row.by_qemu == CaptureRow::kNever ||
-             (row.by_qemu == CaptureRow::kKnownInstructions && !knows_instructions)))
-            return std::string(row.description);
+        if (spec.captures & row.capture && row.by_qemu < least) return std::string(row.description);
     const Regions& regions = spec.regions;
     if (regions.off_at_start != 0 || regions.from_instruction != 0 || regions.to_instruction != 0 ||
         has_bursts(regions) || regions.functions[0] != '\0')

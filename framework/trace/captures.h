@@ -48,7 +48,7 @@ struct CaptureRow {
     // Records that a replay passes on unchanged: a bit for each TRACE_SITE_*.
     std::uint32_t sites = 0;
     // The driver in QEMU has it: for all programs, or for those of which it knows the instructions.
-    enum ByQemu : std::uint8_t { kNever, kKnownInstructions, kAlways } by_qemu = kNever;
+    enum ByQemu : std::uint8_t { kNever, kX86Only, kKnownInstructions, kAlways } by_qemu = kNever;
     // False: a replay computes the capture from other records.
     bool is_recorded = false;
 };
@@ -71,8 +71,9 @@ std::unique_ptr<ValueLists> value_lists(const trace_vlist_table& table);
 // driver can capture.
 void add(ValueLists& to, const ValueLists& from);
 
-// What the driver in QEMU cannot give; "" if it can. `knows_instructions`: see isa::Architecture.
-std::string not_by_qemu(const Spec& spec, bool knows_instructions);
+// What the driver in QEMU cannot give of a program; "" if it gives all. It gives the captures whose
+// row has `least` or more.
+std::string not_by_qemu(const Spec& spec, CaptureRow::ByQemu least);
 
 // The captures of a recording with these TRACE_RECORDED_*.
 std::uint32_t captures_of_recording(std::uint32_t recorded);

@@ -387,8 +387,9 @@ Assembly assembly_of(const Profile& profile, const SourceChoice& choice) {
             }
             const std::span<const std::uint8_t> bytes = object->bytes(at.address);
             if (!bytes.empty())
-                assembly.text.try_emplace({at.object, at.address},
-                                          disassembler.print(bytes, at.address).text);
+                assembly.text.try_emplace(
+                    {at.object, at.address},
+                    disassembler.print(bytes, at.address, object->elf()).text);
         }
     return assembly;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "framework/events/header.h"
+#include "framework/isa/disassembler.h"
 #include "framework/symbols/dwarf_resolver.h"
 #include "framework/symbols/elf_file.h"
 #include "framework/symbols/symbol_table.h"
@@ -26,6 +27,7 @@ class ObjectCode {
     // Why there is no code, with a remedy; "" if the code is there.
     const std::string& problem() const { return problem_; }
     const std::string& path() const { return path_; }
+    const isa::ElfKind& elf() const { return elf_; }
 
     // The bytes from an address to the end of its section; empty if there is no code. Valid as long
     // as this object.
@@ -37,6 +39,7 @@ class ObjectCode {
 
   private:
     std::string path_, problem_;
+    isa::ElfKind elf_ = isa::kX86;
     std::unique_ptr<symbols::ElfFile> file_, debug_file_;
     symbols::Names names_;
 };
@@ -49,38 +52,8 @@ std::vector<std::unique_ptr<ObjectCode>> open_objects(const std::vector<events::
 // The link-time address that a direct jump or call leads to; 0 for other instructions.
 std::uint64_t branch_target(const native::Instruction& instruction);
 
-// Prints instructions with Capstone, or with Zydis if Capstone does not know an instruction.
-// Capstone 4.0 lacks AVX-512 comparisons and many mask register instructions, which libc's string
-// functions use.
-
-enum class Syntax : std::uint8_t { kAtt, kIntel };
-
-class Disassembler {
-  public:
-    explicit Disassembler(Syntax syntax);
-    ~Disassembler();
-    Disassembler(const Disassembler&) = delete;
-    Disassembler& operator=(const Disassembler&) = delete;
-
-    // The text of the first instruction in `code`, which begins at `address`. Length 0 and the text
-    // "(bad)" if there is no valid instruction.
-    struct Text {
-        std::string text;
-        std::size_t length;
-    };
-    Text print(std::span<const std::uint8_t> code, std::uint64_t address) const;
-
-    // "none" if Capstone is not installed.
-    static std::string capstone_version();
-
-  private:
-    struct Capstone;
-    static const Capstone& capstone();
-    Text print_with_zydis(std::span<const std::uint8_t> code, std::uint64_t address) const;
-
-    Syntax syntax_;
-    std::size_t handle_ = 0;  // csh; 0 if Capstone is not installed
-};
+using isa::Disassembler;
+using isa::Syntax;
 
 // An instruction as text, and its target.
 struct CodeText {
@@ -89,7 +62,7 @@ struct CodeText {
     std::uint64_t target = 0;  // see branch_target()
 };
 CodeText print_code(const Disassembler& disassembler, native::Decoder& decoder,
-                    std::span<const std::uint8_t> bytes, std::uint64_t address);
+                    const ObjectCode& code, std::uint64_t address);
 // Appends " <name>" or " <name+0x12>" to each text with a target for which a symbol is known.
 void name_targets(std::span<CodeText* const> texts, ObjectCode& code);
 

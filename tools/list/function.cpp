@@ -152,7 +152,7 @@ FunctionWriter::Line FunctionWriter::line_at(std::uint64_t address, const Row* r
                                              const ObjectCode& code) {
     const std::span<const std::uint8_t> bytes = code.bytes(address);
     if (bytes.empty()) return {address, row, {"?"}};
-    return {address, row, print_code(disassembler_, decoders_->native, bytes, address)};
+    return {address, row, print_code(disassembler_, decoders_->native, code, address)};
 }
 
 // The text above each line: its place in the source, if that differs from the line before.

@@ -57,9 +57,8 @@ void Assembly::disassemble() {
         problems_[object] = code.problem();
         std::vector<CodeText*> texts;
         for (auto at = begin; at != end; ++at) {
-            const std::span<const std::uint8_t> bytes = code.bytes(at->first.second);
-            if (bytes.empty()) continue;
-            at->second = print_code(disassembler, decoder, bytes, at->first.second);
+            if (code.bytes(at->first.second).empty()) continue;
+            at->second = print_code(disassembler, decoder, code, at->first.second);
             texts.push_back(&at->second);
         }
         name_targets(texts, code);

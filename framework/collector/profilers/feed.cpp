@@ -1,5 +1,7 @@
 #include "framework/collector/profilers/feed.h"
 
+#include "framework/isa/architecture.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -192,6 +194,8 @@ void Feed::finish() {
 }
 
 trace_parser Feed::parser(std::uint32_t thread, std::span<const trace_record_t> records) {
+    const trace::Control& control = segment_.control();
+    const bool is_x86 = control.elf_machine == 0 || control.elf_machine == isa::kX86.machine;
     return {.pid = static_cast<std::uint32_t>(pid_),
             .thread = thread,
             .records = records,
@@ -203,10 +207,11 @@ trace_parser Feed::parser(std::uint32_t thread, std::span<const trace_record_t> 
             .contexts = {},
             .context_table = {},
             .objects = objects_ ? &*objects_ : nullptr,
-            .types = &types_,
+            .types = is_x86 ? &types_ : nullptr,
             .wanted = nullptr,
             .next = 0,
-            .present = 0};
+            .present = 0,
+            .is_x86 = is_x86};
 }
 
 std::span<const trace_context_t> Feed::context_table(bool given) const {

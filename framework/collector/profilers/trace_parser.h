@@ -40,5 +40,6 @@ struct trace_parser {
     std::span<const trace_record_t> execution = {};
     const assay::trace::ValueList* list = nullptr;
     std::uint32_t present = 0;
+    bool is_x86 = true;                      // the program; others have no facts
     mutable trace_instr_facts_t facts = {};  // of trace_parser_instr_facts()
 };

@@ -123,7 +123,7 @@ class ProgramRun {
 
   private:
     Child::Settings child_settings();
-    void check_for_qemu(const trace::Spec& spec);
+    void check_for_qemu(const Collection& collection);
     void follow_children();
     bool collect_from_child(const Supervisor::Arrival& arrival, int first_process);
 
@@ -157,10 +157,22 @@ Child::Settings ProgramRun::child_settings() {
 }
 
 // Tells the segment the instruction set. Throws Error if QEMU's driver cannot do what is asked for.
-void ProgramRun::check_for_qemu(const trace::Spec& spec) {
+void ProgramRun::check_for_qemu(const Collection& collection) {
     const isa::Architecture& architecture = *driver_.under_qemu;
+    const bool is_x86 = architecture.elf == isa::kX86;
+    trace::Spec needed = collection.spec();
+    // Profilers select instructions by their opcodes of x86. All others have the opcode 0.
+    bool any_value = is_x86;
+    for (unsigned flags = 0; flags < trace::kAccesses; ++flags)
+        any_value |= collection.value_lists().find(0, flags) != nullptr;
+    if (!any_value) needed.captures &= ~std::uint32_t{trace::kCaptureValues};
+    using Row = trace::CaptureRow;
     const std::string missing =
-        settings_.types ? "types of data" : trace::not_by_qemu(spec, architecture.describe);
+        settings_.types
+            ? "types of data"
+            : trace::not_by_qemu(needed, is_x86                  ? Row::kX86Only
+                                         : architecture.describe ? Row::kKnownInstructions
+                                                                 : Row::kAlways);
     if (!missing.empty())
         throw Error(fmt::format("cannot capture {} of {} programs, which run under QEMU", missing,
                                 architecture.name));
@@ -176,7 +188,7 @@ Ending ProgramRun::execute() {
     const Image image{
         child_.pid(), 1, 0, true, program_.name, command_line(words_), mpi_rank_of(child_.pid())};
     Collection collection(session_, image, *segment_, *lifeline_);
-    if (driver_.under_qemu) check_for_qemu(collection.spec());
+    if (driver_.under_qemu) check_for_qemu(collection);
     segment_->control().spec = collection.spec();
     if (collection.spec().captures & trace::kCaptureValues)
         segment_->value_lists() = collection.value_lists();
