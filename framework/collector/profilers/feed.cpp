@@ -211,7 +211,7 @@ trace_parser Feed::parser(std::uint32_t thread, std::span<const trace_record_t> 
             .wanted = nullptr,
             .next = 0,
             .present = 0,
-            .is_x86 = is_x86};
+            .lacks_facts = is_x86 ? nullptr : &lacks_facts_};
 }
 
 std::span<const trace_context_t> Feed::context_table(bool given) const {

@@ -78,6 +78,9 @@ class Feed {
     // Lets the profilers finish.
     void finish();
 
+    // True if a profiler has asked for facts of instructions that assay does not have.
+    bool lacks_facts() const { return lacks_facts_; }
+
   private:
     struct Fed {
         LoadedProfiler* profiler;
@@ -114,6 +117,7 @@ class Feed {
     std::optional<ReferencedObjects> objects_;
     SourcePlaces places_;
     ReferenceTypes types_;
+    bool lacks_facts_ = false;
     std::vector<std::uint64_t> executions_;      // by instruction, at the end
     std::vector<std::uint64_t> mispredictions_;  // by block, at the end
 };

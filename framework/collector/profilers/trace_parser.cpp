@@ -193,7 +193,11 @@ uint32_t trace_parser_stored_bytes(const trace_parser_t* parser, uint32_t instr)
 }
 
 const trace_instr_facts_t* trace_parser_instr_facts(const trace_parser_t* parser, uint32_t instr) {
-    if (instr >= parser->code.instrs.size() || !parser->is_x86) return nullptr;
+    if (instr >= parser->code.instrs.size()) return nullptr;
+    if (parser->lacks_facts != nullptr) {
+        *parser->lacks_facts = true;
+        return nullptr;
+    }
     const trace_instr_t& row = parser->code.instrs[instr];
     const std::span<const std::uint8_t> code(row.bytes, std::min<std::size_t>(row.length, 15));
     return assay::native::find_facts(code, parser->facts) ? &parser->facts : nullptr;

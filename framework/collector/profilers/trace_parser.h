@@ -40,6 +40,8 @@ struct trace_parser {
     std::span<const trace_record_t> execution = {};
     const assay::trace::ValueList* list = nullptr;
     std::uint32_t present = 0;
-    bool is_x86 = true;                      // the program; others have no facts
+    // The program is not for x86, so there are no facts: set if the profiler asks for some. nullptr
+    // for x86.
+    bool* lacks_facts = nullptr;
     mutable trace_instr_facts_t facts = {};  // of trace_parser_instr_facts()
 };

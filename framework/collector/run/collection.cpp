@@ -462,6 +462,12 @@ void Collection::finish_profilers() {
     feed_.end();
     if (feed_.sampling().wanted() && !feed_.sampling().is_point()) check_bursts();
     feed_.finish();
+    if (feed_.lacks_facts()) {
+        problem(
+            "a profiler needs facts about instructions, which assay has for x86-64 only: its "
+            "counts are wrong");
+        outcome_.failed = true;
+    }
     for (HostedProfiler* profiler : hosted_) {
         if (!profiler) continue;
         profiler->finish();

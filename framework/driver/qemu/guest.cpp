@@ -156,8 +156,10 @@ void Guest::become_child() {
     thread->begin(0);
 }
 
+// Threads that still run keep what they have recorded.
 void Guest::ends() {
     const std::lock_guard locked(lock);
+    if (GuestThread* const thread = threads[calling_vcpu]) thread->end();
     tables.set_state(trace::DriverState::kFinished);
 }
 

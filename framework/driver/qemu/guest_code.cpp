@@ -29,11 +29,25 @@ bool GuestCode::is_incomplete(const Piece& piece) const {
 GuestBlock* GuestCode::add_block(std::span<const Piece> instructions) {
     GuestBlock& block = blocks_.emplace_back();
     block.index = tables_.next_block();
+    block.pc = instructions.front().pc;
+    block.end = instructions.back().pc + instructions.back().bytes.size();
+    block.instr_count = static_cast<std::uint32_t>(instructions.size());
+    if (tables_.captures(trace::kCaptureBlocks)) {
+        block.site = tables_.next_site();
+        tables_.add_site(tables_.next().instr, 0, TRACE_SITE_BLOCK, 0);
+    }
     last_line_ = UINT64_MAX;
+    open_code_ = nullptr;
     for (const Piece& piece : instructions) add_instruction(piece, block);
+    close_code();
+    block.last.site = branch_site(block.last.flags, tables_.next().instr - 1);
     block.fetch = block.parts.front().fetch;
     tables_.add_block(instructions.front().pc);
     tables_.publish();
+    if (block.index == 0 && tables_.captures(trace::kCaptureIntervals))
+        for (const unsigned kind :
+             {TRACE_SITE_BLOCK_COUNT, TRACE_SITE_BLOCK_CORRECTION, TRACE_SITE_INTERVAL})
+            tables_.driver_site(0, kind);
     return &block;
 }
 
@@ -55,9 +69,15 @@ void GuestCode::add_instruction(const Piece& piece, GuestBlock& block) {
                 std::min<unsigned>(described.operands[i].bytes, UINT8_MAX));
     const std::uint32_t instr = tables_.next().instr;
     tables_.add_instr(row);
+    block.last.pc = piece.pc;
+    block.last.flags = described.flags;
+    block.last.target =
+        described.distance == 0 ? 0 : piece.pc + static_cast<std::uint64_t>(described.distance);
+    if (tables_.captures(trace::kCaptureCode)) add_code(piece, instr, part);
     if (tables_.captures(trace::kCaptureFetches)) add_fetch(piece, instr, part);
     if (tables_.captures(trace::kCaptureReferences))
         add_references(described, instr, piece.pc, part);
+    if (part.operation != nullptr) close_code();
 }
 
 void GuestCode::add_references(const isa::Instruction& described, std::uint32_t instr,
@@ -76,6 +96,42 @@ void GuestCode::add_references(const isa::Instruction& described, std::uint32_t 
     for (unsigned i = 0; i < described.operand_count; ++i)
         tables_.add_site(instr, described.operands[i].bytes, described.operands[i].kind, i);
     if (operation.variable) tables_.add_site(instr, 0, TRACE_SITE_COUNT, 0);
+}
+
+void GuestCode::add_code(const Piece& piece, std::uint32_t instr, GuestBlock::Part& part) {
+    if (open_code_ == nullptr) open_code_ = part.code = &code_fetches_.emplace_back();
+    const std::uint64_t line = tables_.spec().code_line;
+    for (std::uint64_t at = piece.pc, end = at + piece.bytes.size(); at < end;) {
+        const std::uint64_t next = std::min(end, (at / line + 1) * line);
+        std::vector<CodeFetches::Piece>& pieces = open_code_->pieces;
+        if (pieces.empty() || pieces.back().pc / line != at / line)
+            pieces.push_back({at, instr, 0, 0});
+        pieces.back().bytes += static_cast<std::uint32_t>(next - at);
+        at = next;
+    }
+}
+
+void GuestCode::close_code() {
+    if (open_code_ == nullptr) return;
+    for (CodeFetches::Piece& piece : open_code_->pieces) {
+        piece.site = tables_.next_site();
+        tables_.add_site(piece.instr, piece.bytes, TRACE_SITE_CODE, 0);
+    }
+    open_code_ = nullptr;
+}
+
+std::uint32_t GuestCode::branch_site(std::uint8_t flags, std::uint32_t instr) {
+    const std::uint32_t wanted =
+        tables_.captures(trace::kCaptureBranches) ? tables_.spec().branches : 0;
+    const bool is_direct_call = flags & TRACE_INSTR_CALL && !(flags & TRACE_INSTR_INDIRECT);
+    if (!((flags & TRACE_INSTR_CONDITIONAL && wanted & TRACE_CONDITIONAL_BRANCHES) ||
+          (flags & TRACE_INSTR_INDIRECT && wanted & TRACE_INDIRECT_BRANCHES) ||
+          (is_direct_call && wanted & TRACE_DIRECT_CALLS) ||
+          (flags & TRACE_INSTR_RETURN && wanted & TRACE_RETURNS)))
+        return GuestBlock::kNoSite;
+    const std::uint32_t site = tables_.next_site();
+    tables_.add_site(instr, 0, TRACE_SITE_BRANCH, 0);
+    return site;
 }
 
 // Without a filter, each instruction has a check.

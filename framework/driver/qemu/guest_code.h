@@ -37,17 +37,39 @@ struct Fetch {
     std::uint32_t first = 0, last = 0;  // numbers of lines
 };
 
+// Code that is referred to like data: with trace_capture_code. Consecutive instructions up to one
+// with data references.
+struct CodeFetches {
+    struct Piece {
+        std::uint64_t pc;
+        std::uint32_t instr, bytes, site;
+    };
+    std::vector<Piece> pieces;  // one for each line
+};
+
 // A block of the trace: code that QEMU has translated as a whole.
 struct GuestBlock {
     struct Part {
         Operation* operation = nullptr;  // nullptr: no references
         Fetch* fetch = nullptr;          // nullptr: needs no check
+        CodeFetches* code = nullptr;     // that begin with the instruction
         bool clears_line = false;
         bool known = true;  // false: it may have references, of an unknown kind
     };
 
     std::uint32_t index = 0;
     Fetch* fetch = nullptr;  // of the first instruction
+    std::uint64_t pc = 0, end = 0;
+    std::uint32_t instr_count = 0;
+    // The last instruction. `site`: of its branch records; kNoSite if none are wanted.
+    static constexpr std::uint32_t kNoSite = UINT32_MAX;
+    struct Last {
+        std::uint64_t pc = 0;
+        std::uint64_t target = 0;  // of a direct jump or call
+        std::uint8_t flags = 0;    // TRACE_INSTR_*
+        std::uint32_t site = kNoSite;
+    } last;
+    std::uint32_t site = kNoSite;  // of the records of its executions
     std::vector<std::uint8_t> bytes;
     std::vector<Part> parts;  // by instruction
 };
@@ -74,6 +96,9 @@ class GuestCode {
     void add_references(const isa::Instruction& described, std::uint32_t instr, std::uint64_t pc,
                         GuestBlock::Part& part);
     void add_fetch(const Piece& piece, std::uint32_t instr, GuestBlock::Part& part);
+    void add_code(const Piece& piece, std::uint32_t instr, GuestBlock::Part& part);
+    void close_code();
+    std::uint32_t branch_site(std::uint8_t flags, std::uint32_t instr);
     std::uint32_t line_number(std::uint64_t line);
 
     driver::TraceTables& tables_;
@@ -82,6 +107,8 @@ class GuestCode {
     std::deque<GuestBlock> blocks_;
     std::deque<Operation> operations_;
     std::deque<Fetch> fetches_;
+    std::deque<CodeFetches> code_fetches_;
+    CodeFetches* open_code_ = nullptr;      // to which the next instruction belongs
     std::uint64_t last_line_ = UINT64_MAX;  // that the block's last instruction touches
     std::unordered_map<std::uint64_t, std::uint32_t> line_numbers_;
     std::vector<std::uint32_t> lines_of_set_;

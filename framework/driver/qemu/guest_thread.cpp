@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <numeric>
+#include <utility>
 
 namespace assay::qemu {
 namespace {
@@ -76,11 +78,21 @@ void GuestThread::begin(std::uint32_t thread) {
     std::memset(code_filter_, 0, sizeof code_filter_);
     last_code_line_ = 0;
     parts = {};
+    before_ = nullptr;
+    sent_.clear();
+    const trace::Spec& spec = tables_->spec();
+    // The first interval has one instruction more: see trace_capture_intervals.
+    if (spec.captures & trace::kCaptureIntervals) to_go_ = spec.interval + 1;
+    if (spec.captures & trace::kCapturePredictions) {
+        if (!predictor_) predictor_ = std::make_unique<driver::Predictor>();
+        predictor_->reset();
+    }
     if (level_ != nullptr) level_->clear();
 }
 
 void GuestThread::end() {
     end_execution();
+    if (to_go_ != 0) send_counts();
     const auto* const start = reinterpret_cast<const trace_record_t*>(
         slot_->buffer_start.load(std::memory_order_relaxed));
     if (next_ != start) complete();
@@ -90,6 +102,67 @@ void GuestThread::end_execution() {
     if (parts.operation != nullptr && parts.operation->variable)
         append(parts.references, parts.operation->count_site());
     parts = {};
+}
+
+void GuestThread::enter(const GuestBlock& block) {
+    if (before_ != nullptr) end_branch(*before_, block.pc);
+    before_ = &block;
+    if (block.site != GuestBlock::kNoSite) append(0, block.site);
+    if (to_go_ != 0) end_intervals(block);
+    ++counters_[block.index * trace::counters(tables_->spec())];
+}
+
+// If a signal arrives, the thread goes on elsewhere. For a direct branch that shows: it has no
+// outcome then.
+void GuestThread::end_branch(const GuestBlock& from, std::uint64_t target) {
+    const GuestBlock::Last& last = from.last;
+    const bool is_conditional = last.flags & TRACE_INSTR_CONDITIONAL;
+    if (is_conditional && target != from.end && target != last.target) return;
+    const bool taken = !is_conditional || target != from.end;
+    if (last.site != GuestBlock::kNoSite) append(target, last.site, taken ? 1 : 0);
+    if (!predictor_) return;
+    const trace::PredictorShape& shape = tables_->spec().predictor;
+    bool missed = false;
+    if (is_conditional)
+        missed = predictor_->conditional(shape, last.pc, taken);
+    else if (last.flags & TRACE_INSTR_INDIRECT)
+        missed = std::exchange(predictor_->targets[driver::target_entry(shape, last.pc)], target) !=
+                 target;
+    if (!missed) return;
+    // See trace::counters().
+    std::uint64_t* const counters = counters_ + from.index * trace::counters(tables_->spec());
+    --counters[0];
+    ++counters[1];
+}
+
+void GuestThread::end_intervals(const GuestBlock& block) {
+    const auto correct = [&](std::int64_t instructions) {
+        append(static_cast<std::uint64_t>(instructions),
+               tables_->known_site(TRACE_SITE_BLOCK_CORRECTION), block.index);
+    };
+    std::uint64_t done = 0;  // instructions of the block that belong to earlier intervals
+    while (to_go_ <= block.instr_count - done) {
+        done += to_go_;
+        send_counts();
+        correct(static_cast<std::int64_t>(done));
+        append(tables_->spec().interval, tables_->known_site(TRACE_SITE_INTERVAL));
+        if (tables_->captures(trace::kCaptureReferences)) std::memset(filter_, 0, sizeof filter_);
+        correct(-static_cast<std::int64_t>(done));
+        to_go_ = tables_->spec().interval;
+    }
+    to_go_ -= block.instr_count - done;
+}
+
+void GuestThread::send_counts() {
+    const std::size_t each = trace::counters(tables_->spec());
+    const std::size_t blocks = tables_->next_block();
+    sent_.resize(blocks);
+    for (std::size_t i = 0; i < blocks; ++i) {
+        const std::uint64_t* const counters = counters_ + i * each;
+        const std::uint64_t now = std::accumulate(counters, counters + each, std::uint64_t{0});
+        if (now == std::exchange(sent_[i], now)) continue;
+        append(now, tables_->known_site(TRACE_SITE_BLOCK_COUNT), static_cast<std::uint32_t>(i));
+    }
 }
 
 void GuestThread::begin_buffer() {

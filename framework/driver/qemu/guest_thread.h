@@ -4,10 +4,13 @@
 
 #include "framework/driver/qemu/guest_code.h"
 #include "framework/driver/shared/first_level.h"
+#include "framework/driver/shared/predictor.h"
 #include "framework/driver/shared/trace_tables.h"
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 namespace assay::qemu {
 
@@ -87,7 +90,18 @@ class GuestThread {
     // Records how many references the execution has made, if executions can differ in that.
     void end_execution();
 
+    // --- The order of blocks. Only called if the specification asks for it.
+
+    // The thread executes this block next: counts and records what is asked for of this block, and
+    // of the branch that has led to it.
+    void enter(const GuestBlock& block);
+
   private:
+    void end_branch(const GuestBlock& from, std::uint64_t target);
+    // Ends intervals in a block that is not counted yet.
+    void end_intervals(const GuestBlock& block);
+    void send_counts();
+
     struct Lines {
         std::uint64_t first, last;
     };
@@ -145,6 +159,10 @@ class GuestThread {
     std::uint32_t code_mask_ = 0;
     std::uint32_t buffers_ = 0;  // a power of two
     driver::TraceTables* tables_ = nullptr;
+    const GuestBlock* before_ = nullptr;  // the block that the thread executes
+    std::uint64_t to_go_ = 0;          // instructions to the end of the interval; 0: no intervals
+    std::vector<std::uint64_t> sent_;  // the counters when they were last sent
+    std::unique_ptr<driver::Predictor> predictor_;
     alignas(64) unsigned char filter_[kFilterBytes] = {};
     std::uint32_t code_filter_[kMostCodeSets] = {};
 };

@@ -38,6 +38,12 @@ ExecInline exec_inline = nullptr;
 
 enum class Filtered { kNot, kRecent, kFirstWrites, kMisses };
 
+bool in_order = false;  // the specification asks for the order of blocks
+
+void on_block_in_order(unsigned vcpu, void* data) {
+    threads[vcpu]->enter(*static_cast<const GuestBlock*>(data));
+}
+
 void on_block(unsigned vcpu, void* data) {
     const auto& block = *static_cast<const GuestBlock*>(data);
     ++threads[vcpu]->counters()[block.index];
@@ -134,6 +140,13 @@ void on_reference(unsigned vcpu, qemu_plugin_meminfo_t info, std::uint64_t addre
     refer_slowly<Kind>(thread, info, address, operation);
 }
 
+template <Filtered Kind>
+void on_code(unsigned vcpu, void* data) {
+    GuestThread& thread = *threads[vcpu];
+    for (const CodeFetches::Piece& piece : static_cast<const CodeFetches*>(data)->pieces)
+        refer<Kind>(thread, piece.pc, piece.bytes, false, piece.site);
+}
+
 // Before an instruction of which executions can differ in their references.
 void on_variable(unsigned vcpu, void* data) {
     GuestThread& thread = *threads[vcpu];
@@ -153,7 +166,7 @@ void on_cleared_line(unsigned, void*) {
 // --- What is registered.
 
 struct Callbacks {
-    qemu_plugin_vcpu_udata_cb block_with_fetch = nullptr, fetch = nullptr;
+    qemu_plugin_vcpu_udata_cb block_with_fetch = nullptr, fetch = nullptr, code = nullptr;
     qemu_plugin_mem_cb reference = nullptr;
 };
 Callbacks callbacks;
@@ -162,6 +175,12 @@ template <Filtered Kind>
 void use_fetches() {
     callbacks.block_with_fetch = on_fetched_block<Kind>;
     callbacks.fetch = on_fetch<Kind>;
+}
+
+template <Filtered Kind>
+void use_references() {
+    callbacks.reference = on_reference<Kind>;
+    callbacks.code = on_code<Kind>;
 }
 
 void choose_callbacks(const trace::Spec& spec) {
@@ -173,19 +192,25 @@ void choose_callbacks(const trace::Spec& spec) {
         else
             use_fetches<Filtered::kNot>();
     }
+    constexpr std::uint32_t kInOrder = trace::kCapturePredictions | trace::kCaptureBranches |
+                                       trace::kCaptureBlocks | trace::kCaptureIntervals;
+    in_order = spec.captures & kInOrder;
     if (!(spec.captures & trace::kCaptureReferences)) return;
     if (spec.data.ways != 0)
-        callbacks.reference = on_reference<Filtered::kMisses>;
+        use_references<Filtered::kMisses>();
     else if (spec.data.sets == 0 || spec.data.footprints() || spec.data.runs())
-        callbacks.reference = on_reference<Filtered::kNot>;
+        use_references<Filtered::kNot>();
     else if (spec.data.first_writes())
-        callbacks.reference = on_reference<Filtered::kFirstWrites>;
+        use_references<Filtered::kFirstWrites>();
     else
-        callbacks.reference = on_reference<Filtered::kRecent>;
+        use_references<Filtered::kRecent>();
 }
 
 void register_block(qemu_plugin_tb* translated, GuestBlock& block) {
-    if (block.fetch != nullptr)
+    if (in_order)
+        qemu_plugin_register_vcpu_tb_exec_cb(translated, on_block_in_order, QEMU_PLUGIN_CB_NO_REGS,
+                                             &block);
+    else if (block.fetch != nullptr)
         qemu_plugin_register_vcpu_tb_exec_cb(translated, callbacks.block_with_fetch,
                                              QEMU_PLUGIN_CB_NO_REGS, &block);
     else if (exec_inline == nullptr || guest->parallel())
@@ -201,7 +226,8 @@ void register_instruction(qemu_plugin_insn* instruction, const GuestBlock::Part&
         qemu_plugin_register_vcpu_insn_exec_cb(instruction, callback, QEMU_PLUGIN_CB_NO_REGS, data);
     };
     if (follows_variable) before(on_end_of_variable, nullptr);
-    if (part.fetch != nullptr && !is_first) before(callbacks.fetch, part.fetch);
+    if (part.fetch != nullptr && (!is_first || in_order)) before(callbacks.fetch, part.fetch);
+    if (part.code != nullptr) before(callbacks.code, part.code);
     if (part.clears_line && callbacks.reference != nullptr) before(on_cleared_line, nullptr);
     if (part.operation == nullptr) return;
     if (part.operation->variable) before(on_variable, part.operation);

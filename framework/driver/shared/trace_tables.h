@@ -121,6 +121,9 @@ class TraceTables {
     // A site for events that translations do not contain: one for each instruction and kind. It is
     // published at once.
     std::uint32_t driver_site(std::uint32_t instr, unsigned kind);
+    // The first of them of a kind, for records that belong to no instruction. Takes no lock, so
+    // driver_site(0, kind) must have been called before.
+    std::uint32_t known_site(unsigned kind) const { return driver_sites_.at(kind); }
     // The block consists of the instructions added since the last block.
     void add_block(std::uint64_t pc);
     void publish();
