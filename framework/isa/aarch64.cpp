@@ -154,11 +154,11 @@ constexpr std::int32_t distance(std::uint32_t code, unsigned low, unsigned count
 
 void describe_branch(std::uint32_t code, Instruction& described) {
     if (matches(code, 0x7c000000, 0x14000000))
-        described.distance = distance(code, 0, 26);
+        described.jumps(distance(code, 0, 26));
     else if (matches(code, 0xff000000, 0x54000000) || matches(code, 0x7e000000, 0x34000000))
-        described.distance = distance(code, 5, 19);
+        described.jumps(distance(code, 5, 19));
     else if (matches(code, 0x7e000000, 0x36000000))
-        described.distance = distance(code, 5, 14);
+        described.jumps(distance(code, 5, 14));
     if (matches(code, 0xfc000000, 0x94000000))
         described.flags |= TRACE_INSTR_CALL;
     else if (matches(code, 0xff000000, 0x54000000) || matches(code, 0x7c000000, 0x34000000))

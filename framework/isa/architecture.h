@@ -27,10 +27,14 @@ struct Instruction {
     std::uint8_t operand_count = 0;
     // Refers to memory, but QEMU reports no reference: the instruction clears a line.
     bool clears_line = false;
-    // Of a direct jump or call: from the instruction to its target; 0 for others.
-    std::int32_t distance = 0;
+    bool is_direct = false;     // a direct jump or call
+    std::int32_t distance = 0;  // from it to its target
     Operand operands[kMostOperands];
 
+    void jumps(std::int32_t to) {
+        is_direct = true;
+        distance = to;
+    }
     void add(std::uint8_t kind, unsigned bytes) {
         operands[operand_count++] = {kind, static_cast<std::uint16_t>(bytes)};
         if (kind != TRACE_SITE_WRITE) flags |= TRACE_INSTR_LOAD;

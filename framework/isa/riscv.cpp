@@ -75,11 +75,10 @@ bool describe_whole(std::uint32_t code, Instruction& described) {
             return describe_amo(code, described);
         case 0x63:
             described.flags |= TRACE_INSTR_CONDITIONAL;
-            described.distance = immediate(code, {{8, 4, 1}, {25, 6, 5}, {7, 1, 11}, {31, 1, 12}});
+            described.jumps(immediate(code, {{8, 4, 1}, {25, 6, 5}, {7, 1, 11}, {31, 1, 12}}));
             return true;
         case 0x6f:
-            described.distance =
-                immediate(code, {{21, 10, 1}, {20, 1, 11}, {12, 8, 12}, {31, 1, 20}});
+            described.jumps(immediate(code, {{21, 10, 1}, {20, 1, 11}, {12, 8, 12}, {31, 1, 20}}));
             if (is_link(destination)) described.flags |= TRACE_INSTR_CALL;
             return true;
         case 0x67:
@@ -120,18 +119,18 @@ bool describe_compressed(std::uint32_t code, Instruction& described) {
         case 0b01'110:  // c.beqz
         case 0b01'111:  // c.bnez
             described.flags |= TRACE_INSTR_CONDITIONAL;
-            described.distance =
-                immediate(code, {{3, 2, 1}, {10, 2, 3}, {2, 1, 5}, {5, 2, 6}, {12, 1, 8}});
+            described.jumps(
+                immediate(code, {{3, 2, 1}, {10, 2, 3}, {2, 1, 5}, {5, 2, 6}, {12, 1, 8}}));
             return true;
         case 0b01'101:  // c.j
-            described.distance = immediate(code, {{3, 3, 1},
-                                                  {11, 1, 4},
-                                                  {2, 1, 5},
-                                                  {7, 1, 6},
-                                                  {6, 1, 7},
-                                                  {9, 2, 8},
-                                                  {8, 1, 10},
-                                                  {12, 1, 11}});
+            described.jumps(immediate(code, {{3, 3, 1},
+                                             {11, 1, 4},
+                                             {2, 1, 5},
+                                             {7, 1, 6},
+                                             {6, 1, 7},
+                                             {9, 2, 8},
+                                             {8, 1, 10},
+                                             {12, 1, 11}}));
             return true;
         case 0b10'100: {  // c.jr, c.jalr, c.mv, c.add, c.ebreak
             const std::uint32_t source = field(code, 7, 5);

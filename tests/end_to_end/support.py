@@ -75,15 +75,18 @@ def terminal_text(leader: int) -> str:
 
 
 # The Debian packages of programs that tests need and that assay itself does not.
-PACKAGES = {"bzip2": "bzip2", "callgrind_annotate": "valgrind", "cg_annotate": "valgrind",
-            "cg_diff": "valgrind", "cg_merge": "valgrind", "cmake": "cmake",
+PACKAGES = {"aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu, libc6-dev-arm64-cross",
+            "bzip2": "bzip2", "callgrind_annotate": "valgrind", "cg_annotate": "valgrind",
+            "cg_diff": "valgrind", "cg_merge": "valgrind", "clang": "clang", "cmake": "cmake",
             "erl": "erlang-base", "erlc": "erlang-base", "fish": "fish", "g++": "g++", "gcc": "gcc",
             "gdb": "gdb", "git": "git", "go": "golang-go", "groff": "groff",
             "java": "default-jre-headless", "javac": "default-jdk-headless", "jq": "jq",
-            "less": "less", "luajit": "luajit", "make": "make", "man": "man-db", "meson": "meson",
+            "ld.lld": "lld", "less": "less", "luajit": "luajit", "make": "make", "man": "man-db",
+            "meson": "meson",
             "mpicc": "libopenmpi-dev", "mpirun": "openmpi-bin", "node": "nodejs",
             "objcopy": "binutils", "pgrep": "procps", "pkg-config": "pkg-config",
-            "qemu-x86_64": "qemu-user", "sqlite3": "sqlite3", "strace": "strace",
+            "qemu-aarch64": "qemu-user", "qemu-x86_64": "qemu-user", "sqlite3": "sqlite3",
+            "strace": "strace",
             "tmux": "tmux", "valgrind": "valgrind", "xz": "xz-utils", "zsh": "zsh",
             "zstd": "zstd"}
 

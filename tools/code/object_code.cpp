@@ -132,7 +132,7 @@ CodeText print_code(const Disassembler& disassembler, native::Decoder& decoder,
     if (code.elf() == isa::kX86) {
         if (decoder.decode(bytes, address, instruction)) text.target = branch_target(instruction);
     } else if (architecture && architecture->describe && architecture->describe(bytes, described) &&
-               described.distance != 0) {
+               described.is_direct) {
         text.target = address + static_cast<std::uint64_t>(described.distance);
     }
     return text;

@@ -72,7 +72,7 @@ void GuestCode::add_instruction(const Piece& piece, GuestBlock& block) {
     block.last.pc = piece.pc;
     block.last.flags = described.flags;
     block.last.target =
-        described.distance == 0 ? 0 : piece.pc + static_cast<std::uint64_t>(described.distance);
+        !described.is_direct ? 0 : piece.pc + static_cast<std::uint64_t>(described.distance);
     if (tables_.captures(trace::kCaptureCode)) add_code(piece, instr, part);
     if (tables_.captures(trace::kCaptureFetches)) add_fetch(piece, instr, part);
     if (tables_.captures(trace::kCaptureReferences))

@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""Programs under QEMU: of other processors, and of this one beside the native driver."""
+
+import re
+import shutil
+import signal
+import subprocess
+import unittest
+
+import support
+from support import PROGRAMS, read_events
+
+FOREIGN = support.ROOT / "tests" / "programs" / "foreign"
+# Programs that do the same on every processor, without repeated string instructions: QEMU counts
+# their iterations, and versions differ in how.
+SAME_EVERYWHERE = ("atomics", "bits", "branches", "code_lines", "footprint", "frames", "indirect",
+                   "many", "mixed", "modify", "recursion", "select", "series", "sort", "sse",
+                   "straddle", "switch", "x87")
+
+
+def totals(path):
+    events = read_events(path)
+    return dict(zip(events.events, events.totals()))
+
+
+def of_function(path, name):
+    events = read_events(path)
+    return dict(zip(events.events, events.functions[name]))
+
+
+@support.needs("clang", "ld.lld", "qemu-aarch64")
+class KnownCounts(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+
+    def build(self, target, *words):
+        program = self.folder / "program"
+        built = support.run(["clang", f"--target={target}", "-nostdlib", "-static", "-fuse-ld=lld",
+                             "-g", *words, "-o", program])
+        self.assertEqual(built.returncode, 0, built.stderr)
+        return program
+
+    def profiled(self, program, *options, status=7):
+        out = self.folder / "out"
+        ran = support.profile([program], *options, out=out)
+        self.assertEqual(ran.returncode, status, ran.stderr)
+        return out
+
+    def test_aarch64(self):
+        program = self.build("aarch64-linux-gnu", "-march=armv8.1-a", FOREIGN / "aarch64.S")
+        out = self.profiled(program)
+        counts = totals(out)
+        self.assertEqual([counts[name] for name in ("Ir", "Dr", "Dw")], [8008, 3000, 2000])
+        # The cells are in two lines, and the code in a third one.
+        self.assertEqual([counts[name] for name in ("I1mr", "D1mr", "D1mw")], [1, 1, 1])
+        self.assertEqual(of_function(out, "counted")["Ir"], 8004)
+
+    def test_riscv64(self):
+        program = self.build("riscv64-linux-gnu", "-march=rv64gc", "-mabi=lp64d",
+                             FOREIGN / "riscv64.S")
+        counts = totals(self.profiled(program))
+        # The linker can make the call one instruction.
+        self.assertIn(counts["Ir"], (6999 + 7 + 1, 6999 + 7 + 2))
+        self.assertEqual([counts[name] for name in ("Dr", "Dw")], [2000, 2000])
+
+    def test_branches(self):
+        program = self.build("aarch64-linux-gnu", "-march=armv8.1-a", FOREIGN / "aarch64.S")
+        counts = totals(self.profiled(program, "--plugin=branch"))
+        self.assertEqual(counts["Bc"], 1000)
+        self.assertLess(counts["Bcm"], 15)
+
+    def test_all_ways_to_count_agree(self):
+        program = self.build("aarch64-linux-gnu", "-march=armv8.1-a", FOREIGN / "aarch64.S")
+        expected = totals(self.profiled(program))
+        for options in (["--level1=profiler"], ["--plugin=cache,effective_address"],
+                        ["--plugin=cache,branch"], ["--plugin=cache,bbv", "--bb-out-file=/dev/null"]):
+            with self.subTest(options=options):
+                counts = totals(self.profiled(program, *options))
+                for name, count in expected.items():
+                    self.assertEqual(counts[name], count, name)
+
+    def test_instructions_are_listed(self):
+        program = self.build("aarch64-linux-gnu", "-march=armv8.1-a", FOREIGN / "aarch64.S")
+        out = self.profiled(program, "--dump-instr=yes")
+        listed = support.run([support.ASSAY, "list", out])
+        self.assertRegex(listed.stdout, r"1,000 \(12\.5%\).*stp +x3, x4, \[x1, #0x20\]")
+        self.assertRegex(listed.stdout, r"b\.ne .*<counted\+0xc>")
+
+    def test_each_instruction_that_qemu_traces_is_counted(self):
+        for target, start in (("aarch64-linux-gnu", "aarch64.S"), ("riscv64-linux-gnu", "riscv64.S")):
+            qemu = "qemu-" + target.split("-")[0]
+            program = self.build(target, *(["-march=armv8.1-a"] if "aarch64" in target else
+                                           ["-march=rv64gc", "-mabi=lp64d"]), FOREIGN / start)
+            help_text = support.run([qemu, "--help"]).stdout
+            single = "-one-insn-per-tb" if "one-insn-per-tb" in help_text else "-singlestep"
+            log = self.folder / "log"
+            support.run([qemu, single, "-d", "nochain,exec", "-D", log, program])
+            traced = sum(1 for line in log.read_text().splitlines() if line.startswith("Trace"))
+            self.assertEqual(totals(self.profiled(program))["Ir"], traced)
+
+
+@support.needs("aarch64-linux-gnu-gcc", "qemu-aarch64")
+class Processes(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.program = self.folder / "threads"
+        built = support.run(["aarch64-linux-gnu-gcc", "-g", "-O1", "-pthread",
+                             FOREIGN / "threads.c", "-o", self.program])
+        self.assertEqual(built.returncode, 0, built.stderr)
+
+    def profile(self, *words, options=()):
+        return support.profile([self.program, *words], "-q", *options,
+                               out=self.folder / "out.%p")
+
+    def outs(self):
+        return sorted(path for path in self.folder.glob("out.*"))
+
+    def test_threads_and_a_child(self):
+        for options in ((), ("--level1=profiler",), ("--threads",)):
+            with self.subTest(options=options):
+                for old in self.outs():
+                    old.unlink()
+                ran = self.profile(options=options)
+                self.assertEqual((ran.returncode, ran.stdout), (4, "400000\n"), ran.stderr)
+                work = sorted(of_function(path, "work")["Dr"] for path in self.outs())
+                self.assertEqual(work, [1000, 400000])
+
+    def test_the_same_counts_in_each_run(self):
+        for _ in range(2):
+            self.assertEqual(self.profile("d").returncode, 5)
+        first, second = (read_events(path) for path in self.outs())
+        self.assertEqual(first.functions, second.functions)
+
+    def test_executed_programs(self):
+        ran = self.profile("e")
+        self.assertEqual(ran.returncode, 5, ran.stderr)
+        self.assertEqual(len(self.outs()), 2)
+        self.assertEqual(self.profile("n").returncode, 0)
+        ran = self.profile("m")
+        self.assertEqual(ran.returncode, 9, ran.stderr)
+
+    def test_signal(self):
+        ran = self.profile("a")
+        self.assertEqual(ran.returncode, -signal.SIGABRT)
+        self.assertEqual(len(self.outs()), 1)
+
+
+@support.needs("qemu-x86_64")
+class BesideTheNativeDriver(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+
+    def counts(self, program, driver, *options):
+        out = self.folder / driver
+        ran = support.profile([PROGRAMS / program], f"--driver={driver}", *options, out=out)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return read_events(out).functions
+
+    def test_counts_are_equal(self):
+        for name in SAME_EVERYWHERE:
+            with self.subTest(program=name):
+                self.assertEqual(self.counts(name, "native"), self.counts(name, "qemu"))
+
+    def test_iterations_are_executions(self):
+        if "one-insn-per-tb" in support.run(["qemu-x86_64", "--help"]).stdout:
+            self.skipTest("this QEMU counts iterations in another way")
+        self.assertEqual(self.counts("repeat", "native", "--rep=iterations"),
+                         self.counts("repeat", "qemu"))
+
+    def test_branches_and_intervals(self):
+        for name in ("mixed", "sort"):
+            self.assertEqual(self.counts(name, "native", "--plugin=branch"),
+                             self.counts(name, "qemu", "--plugin=branch"))
+            vectors = []
+            for driver in ("native", "qemu"):
+                vectors.append(self.folder / (driver + ".bb"))
+                self.counts(name, driver, "--plugin=bbv", "--interval-size=1000",
+                            f"--bb-out-file={vectors[-1]}")
+            self.assertEqual(*(path.read_text() for path in vectors))
+
+
+@support.needs("clang", "ld.lld", "qemu-aarch64")
+class Refused(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.program = self.folder / "program"
+        support.run(["clang", "--target=aarch64-linux-gnu", "-march=armv8.1-a", "-nostdlib",
+                     "-static", "-fuse-ld=lld", FOREIGN / "aarch64.S", "-o", self.program])
+
+    def refusal(self, *options, **more):
+        ran = support.profile([self.program], *options, **more)
+        self.assertEqual(ran.returncode, 125, ran.stderr)
+        lines = [line for line in ran.stderr.splitlines() if line.startswith("assay:")]
+        return lines[0]
+
+    def test_captures(self):
+        for options, what in ((["--contexts"], "block counts by calling context"),
+                              (["--types"], "types of data"),
+                              (["--sample=1/100"], "parts"),
+                              (["--plugin=classic"], "values of instructions")):
+            self.assertEqual(self.refusal(*options),
+                             f"assay: cannot capture {what} of AArch64 programs, which run under QEMU")
+
+    def test_facts(self):
+        self.assertIn("facts about instructions", self.refusal("--plugin=opcode_mix"))
+
+    def test_without_qemu(self):
+        line = self.refusal(env={"PATH": str(self.folder)})
+        self.assertIn("built for AArch64, and qemu-aarch64 is not on PATH", line)
+        self.assertIn("apt-get install qemu-user", line)
+
+    def test_native_driver(self):
+        self.assertIn("the native driver runs x86-64 programs", self.refusal("--driver=native"))
+
+    def test_qemu_without_plugins(self):
+        self.assertIn("cannot load plugins", self.refusal(f"--qemu={shutil.which('true')}"))
+
+    def test_missing_sysroot(self):
+        self.assertIn("no such folder", self.refusal("--sysroot=/no/folder"))
+
+
+if __name__ == "__main__":
+    unittest.main()
