@@ -21,7 +21,7 @@ WORK = [PROGRAMS / "work"]
 
 # Offsets in an ELF header (elf.h, Elf64_Ehdr) and in a program header (Elf64_Phdr).
 E_CLASS, E_MACHINE, E_PHOFF, E_PHNUM = 4, 18, 32, 56
-EM_AARCH64 = 183
+EM_MIPS = 8
 P_OFFSET, P_FILESZ, P_SIZE = 8, 32, 56
 PT_INTERP, PT_NOTE = 3, 4
 
@@ -179,14 +179,14 @@ class Failures(unittest.TestCase):
     def test_32_bit_program(self):
         def change(image):
             image[E_CLASS] = 1
-            image[E_MACHINE:E_MACHINE + 2] = struct.pack("<H", 3)
+            image[E_MACHINE:E_MACHINE + 2] = struct.pack("<H", EM_MIPS)
             return image
         self.refused(profile(self.elf("small", change), out=self.out), NOT_EXECUTABLE, "small",
                      "32-bit")
 
     def test_program_of_another_processor(self):
         def change(image):
-            image[E_MACHINE:E_MACHINE + 2] = struct.pack("<H", EM_AARCH64)
+            image[E_MACHINE:E_MACHINE + 2] = struct.pack("<H", EM_MIPS)
             return image
         self.refused(profile(self.elf("foreign", change), out=self.out), NOT_EXECUTABLE, "foreign")
 

@@ -209,6 +209,14 @@ class Refused(unittest.TestCase):
         self.assertIn("built for AArch64, and qemu-aarch64 is not on PATH", line)
         self.assertIn("apt-get install qemu-user", line)
 
+    def test_program_that_qemu_cannot_load(self):
+        image = bytearray(self.program.read_bytes())
+        image[32:40] = (1 << 40).to_bytes(8, "little")  # e_phoff
+        self.program.write_bytes(image)
+        ran = support.profile([self.program])
+        self.assertEqual(ran.returncode, 126, ran.stderr)
+        self.assertIn("assay: QEMU cannot load the program", ran.stderr)
+
     def test_native_driver(self):
         self.assertIn("the native driver runs x86-64 programs", self.refusal("--driver=native"))
 

@@ -173,6 +173,9 @@ void ProgramRun::check_for_qemu(const Collection& collection) {
             : trace::not_by_qemu(needed, is_x86                  ? Row::kX86Only
                                          : architecture.describe ? Row::kKnownInstructions
                                                                  : Row::kAlways);
+    if (!settings_.record.empty() && !is_x86)
+        throw Error(fmt::format("cannot record {} programs: trace files have x86-64 code only",
+                                architecture.name));
     if (!missing.empty())
         throw Error(fmt::format("cannot capture {} of {} programs, which run under QEMU", missing,
                                 architecture.name));

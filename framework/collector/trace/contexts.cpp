@@ -140,7 +140,8 @@ void ShadowStacks::apply(Thread& thread, const trace_record_t& record, const tra
     switch (site.kind) {
         case TRACE_SITE_CALL:
             move(thread, record.value, kOfCall);
-            if (!(instr.flags & TRACE_INSTR_INDIRECT))
+            // A call that is not x86's has the opcode 0, and a record of its target.
+            if (!(instr.flags & TRACE_INSTR_INDIRECT) && instr.opcode != 0)
                 return call(thread, record.value, instr.pc, target(instr));
             [[fallthrough]];
         case TRACE_SITE_SIGNAL:

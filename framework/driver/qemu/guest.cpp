@@ -20,7 +20,7 @@
 namespace assay::qemu {
 namespace {
 
-constexpr int kExitRefused = 125;
+constexpr int kExitRefused = 125, kExitNotExecutable = 126;
 
 int adopt(int descriptor) {
     if (descriptor >= 0) fcntl(descriptor, F_SETFD, FD_CLOEXEC);
@@ -159,6 +159,10 @@ void Guest::become_child() {
 // Threads that still run keep what they have recorded.
 void Guest::ends() {
     const std::lock_guard locked(lock);
+    if (tables.next_block() == 0) {
+        tables.refuse("QEMU cannot load the program");
+        _exit(kExitNotExecutable);
+    }
     if (GuestThread* const thread = threads[calling_vcpu]) thread->end();
     tables.set_state(trace::DriverState::kFinished);
 }

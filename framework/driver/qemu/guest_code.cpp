@@ -40,7 +40,10 @@ GuestBlock* GuestCode::add_block(std::span<const Piece> instructions) {
     open_code_ = nullptr;
     for (const Piece& piece : instructions) add_instruction(piece, block);
     close_code();
+    if (tables_.captures(trace::kCaptureCalls))
+        add_call_sites(block.last, tables_.next().instr - 1);
     block.last.site = branch_site(block.last.flags, tables_.next().instr - 1);
+    if (tables_.captures(trace::kCaptureContexts)) add_context_word(instructions, block);
     block.fetch = block.parts.front().fetch;
     tables_.add_block(instructions.front().pc);
     tables_.publish();
@@ -118,6 +121,30 @@ void GuestCode::close_code() {
         tables_.add_site(piece.instr, piece.bytes, TRACE_SITE_CODE, 0);
     }
     open_code_ = nullptr;
+}
+
+void GuestCode::add_call_sites(GuestBlock::Last& last, std::uint32_t instr) {
+    const auto add = [&](unsigned kind) {
+        tables_.add_site(instr, 0, kind, 0);
+        return tables_.next_site() - 1;
+    };
+    if (last.flags & TRACE_INSTR_CALL) {
+        last.call_site = add(TRACE_SITE_CALL);
+        last.target_site = add(TRACE_SITE_TARGET);
+    } else if (last.flags & (TRACE_INSTR_RETURN | TRACE_INSTR_INDIRECT)) {
+        last.return_site = add(TRACE_SITE_RETURN);
+    }
+}
+
+void GuestCode::add_context_word(std::span<const Piece> instructions, GuestBlock& block) {
+    std::vector<std::uint8_t> code;
+    for (const Piece& piece : instructions)
+        code.insert(code.end(), piece.bytes.begin(), piece.bytes.end());
+    const std::uint64_t range = trace::range_of(block.pc);
+    const std::uint32_t word =
+        tables_.context_words().of_block(tables_.spec(), range, block.pc, code);
+    block.context_word = static_cast<std::uint16_t>(word);
+    tables_.set_context_word(block.index, word);
 }
 
 std::uint32_t GuestCode::branch_site(std::uint8_t flags, std::uint32_t instr) {

@@ -68,8 +68,11 @@ struct GuestBlock {
         std::uint64_t target = 0;  // of a direct jump or call
         std::uint8_t flags = 0;    // TRACE_INSTR_*
         std::uint32_t site = kNoSite;
+        // Of the records of a call, its target, and a return.
+        std::uint32_t call_site = kNoSite, target_site = kNoSite, return_site = kNoSite;
     } last;
-    std::uint32_t site = kNoSite;  // of the records of its executions
+    std::uint16_t context_word = 0;  // see trace::ContextNode
+    std::uint32_t site = kNoSite;    // of the records of its executions
     std::vector<std::uint8_t> bytes;
     std::vector<Part> parts;  // by instruction
 };
@@ -98,6 +101,8 @@ class GuestCode {
     void add_fetch(const Piece& piece, std::uint32_t instr, GuestBlock::Part& part);
     void add_code(const Piece& piece, std::uint32_t instr, GuestBlock::Part& part);
     void close_code();
+    void add_context_word(std::span<const Piece> instructions, GuestBlock& block);
+    void add_call_sites(GuestBlock::Last& last, std::uint32_t instr);
     std::uint32_t branch_site(std::uint8_t flags, std::uint32_t instr);
     std::uint32_t line_number(std::uint64_t line);
 

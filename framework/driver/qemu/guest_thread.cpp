@@ -11,6 +11,7 @@
 namespace assay::qemu {
 namespace {
 
+constexpr unsigned kStackBits = 32;  // room for a thread's stack of calls
 constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 }  // namespace
@@ -23,8 +24,21 @@ bool GuestThread::map(driver::TraceTables& tables, std::uint32_t number) {
         std::min<std::uint64_t>(kFilterBytes, std::uint64_t{spec.data.sets} * line_bytes_);
     set_mask_ = span - std::min(span, line_bytes_);
     code_mask_ = std::clamp(spec.fetch.sets, 1U, kMostCodeSets) - 1;
-    if ((spec.data.ways != 0 || spec.fetch.ways != 0) && !map_first_level()) return false;
-    return map_slot(nullptr, number);
+    follows_calls_ = spec.captures & (trace::kCaptureContexts | trace::kCaptureCalls);
+    if (!map_slot(nullptr, number)) return false;
+    if (spec.captures & trace::kCaptureContexts && !map_contexts(number)) return false;
+    return (spec.data.ways == 0 && spec.fetch.ways == 0) || map_first_level();
+}
+
+bool GuestThread::map_contexts(std::uint32_t number) {
+    void* const memory = mmap(nodes_, trace::kContextsBytes, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_NORESERVE | (nodes_ ? MAP_FIXED : 0), tables_->fd(),
+                              static_cast<off_t>(trace::contexts_offset(number)));
+    if (memory == MAP_FAILED) return false;
+    nodes_ = static_cast<trace::ContextNodes*>(memory);
+    if (!contexts_) contexts_ = std::make_unique<driver::FollowedContexts>(nodes_, tables_->spec());
+    tells_contexts_ = trace::tells_contexts(tables_->spec());
+    return true;
 }
 
 bool GuestThread::map_first_level() {
@@ -35,7 +49,7 @@ bool GuestThread::map_first_level() {
     level_ = static_cast<driver::FirstLevel*>(memory);
     level_->initialise({spec.data.line_bytes, spec.data.sets, spec.data.ways},
                        {spec.fetch.line_bytes, spec.fetch.sets, spec.fetch.ways}, filter_,
-                       set_mask_);
+                       set_mask_, tells_contexts_ ? contexts_->node() : nullptr);
     return true;
 }
 
@@ -59,7 +73,8 @@ bool GuestThread::map_slot(void* where, std::uint32_t number) {
 }
 
 bool GuestThread::map_again(std::uint32_t number) {
-    return map_slot(slot_, number);
+    return map_slot(slot_, number) &&
+           (!(tables_->spec().captures & trace::kCaptureContexts) || map_contexts(number));
 }
 
 void GuestThread::detach() {
@@ -67,6 +82,9 @@ void GuestThread::detach() {
     const std::uint32_t produced = slot_->produced.load(std::memory_order_relaxed);
     if (mmap(slot_, trace::kThreadStride, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED, -1, 0) ==
         MAP_FAILED)
+        _exit(kFailedChild);
+    if (nodes_ != nullptr && mmap(nodes_, trace::kContextsBytes, PROT_READ | PROT_WRITE,
+                                  kPrivate | MAP_FIXED, -1, 0) == MAP_FAILED)
         _exit(kFailedChild);
     slot_->buffer_count = buffers_;
     slot_->produced = slot_->consumed = produced;
@@ -79,7 +97,13 @@ void GuestThread::begin(std::uint32_t thread) {
     last_code_line_ = 0;
     parts = {};
     before_ = nullptr;
+    in_node_ = nullptr;
     sent_.clear();
+    return_addresses_.clear();
+    past_calls_ = {};
+    // Threads have different stacks.
+    stack_begin_ = (std::uint64_t{thread} + 1) << kStackBits;
+    if (contexts_) contexts_->begin_thread();
     const trace::Spec& spec = tables_->spec();
     // The first interval has one instruction more: see trace_capture_intervals.
     if (spec.captures & trace::kCaptureIntervals) to_go_ = spec.interval + 1;
@@ -109,6 +133,11 @@ void GuestThread::enter(const GuestBlock& block) {
     before_ = &block;
     if (block.site != GuestBlock::kNoSite) append(0, block.site);
     if (to_go_ != 0) end_intervals(block);
+    if (contexts_) {
+        contexts_->enter_block(block.pc);
+        in_node_ = block.context_word == 0 ? nullptr : contexts_->counters(block.context_word);
+        if (in_node_ != nullptr) ++*in_node_;
+    }
     ++counters_[block.index * trace::counters(tables_->spec())];
 }
 
@@ -119,6 +148,9 @@ void GuestThread::end_branch(const GuestBlock& from, std::uint64_t target) {
     const bool is_conditional = last.flags & TRACE_INSTR_CONDITIONAL;
     if (is_conditional && target != from.end && target != last.target) return;
     const bool taken = !is_conditional || target != from.end;
+    if (follows_calls_ &&
+        last.flags & (TRACE_INSTR_CALL | TRACE_INSTR_RETURN | TRACE_INSTR_INDIRECT))
+        follow_call(from, target);
     if (last.site != GuestBlock::kNoSite) append(target, last.site, taken ? 1 : 0);
     if (!predictor_) return;
     const trace::PredictorShape& shape = tables_->spec().predictor;
@@ -133,6 +165,41 @@ void GuestThread::end_branch(const GuestBlock& from, std::uint64_t target) {
     std::uint64_t* const counters = counters_ + from.index * trace::counters(tables_->spec());
     --counters[0];
     ++counters[1];
+    if (in_node_ == nullptr) return;
+    --in_node_[0];
+    ++in_node_[1];
+}
+
+void GuestThread::follow_call(const GuestBlock& from, std::uint64_t target) {
+    const GuestBlock::Last& last = from.last;
+    if (last.flags & TRACE_INSTR_CALL) {
+        if (last.target != 0 && target != last.target) return;  // a signal
+        const std::uint64_t address = stack_pointer();
+        if (last.call_site != GuestBlock::kNoSite) {
+            append(address, last.call_site);
+            append(target, last.target_site);
+        }
+        if (contexts_) contexts_->call(last.pc, from.end, address);
+        past_call(from.end) = {from.end, return_addresses_.size()};
+        return_addresses_.push_back(from.end);
+        return;
+    }
+    const std::optional<std::size_t> depth = returned_to(target);
+    if (!depth) return;
+    return_addresses_.resize(*depth);
+    if (last.return_site != GuestBlock::kNoSite) append(stack_pointer(), last.return_site);
+    if (contexts_) contexts_->come_back(stack_pointer());
+}
+
+// A return finds its call below others if those were left in another way. longjmp(3) goes to the
+// end of a call, of setjmp(3), that has already returned.
+std::optional<std::size_t> GuestThread::returned_to(std::uint64_t target) {
+    const auto found = std::find(return_addresses_.rbegin(), return_addresses_.rend(), target);
+    if (found != return_addresses_.rend())
+        return static_cast<std::size_t>(return_addresses_.rend() - found) - 1;
+    const PastCall& past = past_call(target);
+    if (past.behind != target || past.depth > return_addresses_.size()) return {};
+    return past.depth;
 }
 
 void GuestThread::end_intervals(const GuestBlock& block) {

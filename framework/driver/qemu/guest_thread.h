@@ -4,12 +4,15 @@
 
 #include "framework/driver/qemu/guest_code.h"
 #include "framework/driver/shared/first_level.h"
+#include "framework/driver/shared/followed_contexts.h"
 #include "framework/driver/shared/predictor.h"
 #include "framework/driver/shared/trace_tables.h"
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace assay::qemu {
@@ -57,7 +60,7 @@ class GuestThread {
         if (passes) append(address, site);
     }
     void refer_misses(std::uint64_t address, unsigned bytes, std::uint32_t site) {
-        if (level_->refers(address, bytes)) append(address, site);
+        if (level_->refers(address, bytes)) append(address, site, context());
     }
 
     // Fetches of code in the lines with these numbers (GuestCode::line_number), at most two.
@@ -98,6 +101,10 @@ class GuestThread {
 
   private:
     void end_branch(const GuestBlock& from, std::uint64_t target);
+    void follow_call(const GuestBlock& from, std::uint64_t target);
+    // The call that control comes back from, as the number of calls around it; nothing for a jump.
+    std::optional<std::size_t> returned_to(std::uint64_t target);
+    bool map_contexts(std::uint32_t number);
     // Ends intervals in a block that is not counted yet.
     void end_intervals(const GuestBlock& block);
     void send_counts();
@@ -150,6 +157,10 @@ class GuestThread {
     static constexpr std::uint32_t kFilterBytes = 4096;
     static constexpr std::uint32_t kMostCodeSets = 1024;
 
+    // The context of references, if they tell it.
+    std::uint32_t context() const { return tells_contexts_ ? contexts_->number() : 0; }
+    bool tells_contexts_ = false;
+
     trace_record_t *next_ = nullptr, *end_ = nullptr;
     trace::ThreadSlot* slot_ = nullptr;
     std::uint64_t* counters_ = nullptr;
@@ -163,6 +174,27 @@ class GuestThread {
     std::uint64_t to_go_ = 0;          // instructions to the end of the interval; 0: no intervals
     std::vector<std::uint64_t> sent_;  // the counters when they were last sent
     std::unique_ptr<driver::Predictor> predictor_;
+    // QEMU before version 9 does not tell the stack pointer. Each call that has not returned stands
+    // for a frame of kFrameBytes.
+    static constexpr std::uint64_t kFrameBytes = 16;
+    bool follows_calls_ = false;
+    std::vector<std::uint64_t> return_addresses_;  // of the calls, the innermost last
+    // Recent calls by the address after them: how many calls were around them. For longjmp(3).
+    struct PastCall {
+        std::uint64_t behind;
+        std::size_t depth;
+    };
+    std::array<PastCall, 4096> past_calls_{};
+    PastCall& past_call(std::uint64_t behind) {
+        return past_calls_[(behind ^ behind >> 12) / 2 % past_calls_.size()];
+    }
+    std::uint64_t stack_begin_ = 0;
+    std::uint64_t stack_pointer() const {
+        return stack_begin_ - return_addresses_.size() * kFrameBytes;
+    }
+    trace::ContextNodes* nodes_ = nullptr;
+    std::unique_ptr<driver::FollowedContexts> contexts_;
+    std::uint64_t* in_node_ = nullptr;  // the counters of `before_` in its context
     alignas(64) unsigned char filter_[kFilterBytes] = {};
     std::uint32_t code_filter_[kMostCodeSets] = {};
 };

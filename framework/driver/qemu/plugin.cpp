@@ -193,7 +193,8 @@ void choose_callbacks(const trace::Spec& spec) {
             use_fetches<Filtered::kNot>();
     }
     constexpr std::uint32_t kInOrder = trace::kCapturePredictions | trace::kCaptureBranches |
-                                       trace::kCaptureBlocks | trace::kCaptureIntervals;
+                                       trace::kCaptureBlocks | trace::kCaptureIntervals |
+                                       trace::kCaptureCalls | trace::kCaptureContexts;
     in_order = spec.captures & kInOrder;
     if (!(spec.captures & trace::kCaptureReferences)) return;
     if (spec.data.ways != 0)

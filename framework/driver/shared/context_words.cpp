@@ -25,6 +25,13 @@ std::uint32_t ContextWords::of_block(const trace::Spec& spec, std::uint64_t rang
     return of(spec, range, key, trace::counters(spec), 0);
 }
 
+std::uint32_t ContextWords::of_block(const trace::Spec& spec, std::uint64_t range, std::uint64_t pc,
+                                     std::span<const std::uint8_t> code) {
+    std::uint64_t key = hashed(kBasis, pc);
+    for (const std::uint8_t byte : code) key = hashed(key, byte);
+    return of(spec, range, key, trace::counters(spec), 0);
+}
+
 std::uint32_t ContextWords::of_way(const trace::Spec& spec, std::uint64_t range, std::uint64_t pc,
                                    std::uint64_t target) {
     // A block without a word loses its counts, and a way only takes longer. Ways leave words to

@@ -21,6 +21,9 @@ class ContextWords {
     // The first of a block's trace::counters().
     std::uint32_t of_block(const trace::Spec& spec, std::uint64_t range,
                            std::span<const native::Instruction> instructions);
+    // The same for the code at `pc`.
+    std::uint32_t of_block(const trace::Spec& spec, std::uint64_t range, std::uint64_t pc,
+                           std::span<const std::uint8_t> code);
     // The word of the call or jump at `pc`. `target`: 0 if it is not known.
     std::uint32_t of_way(const trace::Spec& spec, std::uint64_t range, std::uint64_t pc,
                          std::uint64_t target);
