@@ -277,10 +277,10 @@ class Search {
         for (const FunctionCost& cost : functions_) {
             std::string why = reason(cost) + caller_of(cost);
             if (why.starts_with(", ")) why.erase(0, 2);
-            section.rows.push_back(
-                {percent(cost.cycles, all_),
-                 names_(profile_.text(profile_.functions()[cost.function].name)),
-                 file_of(cost.hottest.place), cost.hottest.line, std::move(why), std::nullopt});
+            section.rows.push_back({percent(cost.cycles, all_),
+                                    names_(profile_.text(profile_.functions()[cost.function].name)),
+                                    file_of(cost.hottest.place), cost.hottest.line, std::move(why),
+                                    std::nullopt});
         }
         return section;
     }
