@@ -63,6 +63,14 @@ class KnownCounts(unittest.TestCase):
         self.assertIn(counts["Ir"], (6999 + 7 + 1, 6999 + 7 + 2))
         self.assertEqual([counts[name] for name in ("Dr", "Dw")], [2000, 2000])
 
+    def test_without_plugin(self):
+        """Asks for no more than QEMU's driver can give."""
+        program = self.build("aarch64-linux-gnu", "-march=armv8.1-a", FOREIGN / "aarch64.S")
+        out = self.folder / "out"
+        ran = support.run([support.ASSAY, f"--out={out}", "--", program])
+        self.assertEqual(ran.returncode, 7, ran.stderr)
+        self.assertEqual(totals(out)["Ir"], 8008)
+
     def test_branches(self):
         program = self.build("aarch64-linux-gnu", "-march=armv8.1-a", FOREIGN / "aarch64.S")
         counts = totals(self.profiled(program, "--plugin=branch"))

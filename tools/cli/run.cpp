@@ -70,14 +70,20 @@ std::string command_table() {
 }
 
 // Chooses what a run without --plugin measures: what most users look for first, and what costs
-// little.
-void choose_first_answer(collector::CoreSettings& settings, std::span<const Setting> given) {
+// little. Under QEMU, programs have neither system calls nor types.
+void choose_first_answer(collector::CoreSettings& settings, std::span<const Setting> given,
+                         const std::vector<std::string>& program) {
     const auto is_given = [&](std::string_view name) {
         return std::any_of(given.begin(), given.end(),
                            [&](const Setting& setting) { return setting.name == name; });
     };
-    settings.plugins = {"cache", "syscalls"};
-    if (!is_given("types")) settings.types = true;
+    const bool under_qemu =
+        settings.driver == "qemu" || collector::find_program(program).elf != isa::kX86;
+    settings.plugins = {"cache"};
+    if (!under_qemu) {
+        settings.plugins.emplace_back("syscalls");
+        if (!is_given("types")) settings.types = true;
+    }
     settings.others.insert(settings.others.begin(), {"branch-sim", "yes", ""});
     settings.summarized = !settings.verbose;
 }
@@ -133,7 +139,7 @@ int run_main(std::span<const std::string> arguments) {
         throw Error("no program to run: assay [--plugin=NAME] [options] [--] PROGRAM [ARG...]");
     if (settings.plugins.empty()) {
         if (arguments.front() == line.program.front()) check_is_no_command(line.program);
-        choose_first_answer(settings, line.settings);
+        choose_first_answer(settings, line.settings, line.program);
     }
     const collector::Ending ending = collector::run(settings, line.program);
     if (settings.summarized && !settings.quiet && !ending.profile.empty() &&
