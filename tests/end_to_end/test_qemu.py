@@ -139,6 +139,15 @@ class Processes(unittest.TestCase):
         first, second = (read_events(path) for path in self.outs())
         self.assertEqual(first.functions, second.functions)
 
+    def test_contexts_of_calls_that_longjmp_leaves(self):
+        ran = self.profile("l", options=("--contexts",))
+        self.assertEqual(ran.returncode, 6, ran.stderr)
+        shown = support.run([support.ASSAY, "annotate", "--calls", "--threshold=0", "--show=Dr",
+                             *self.outs()]).stdout
+        of_work = re.search(r"((?:^.*< .*\n)+)^.*\* .*:work$", shown, re.M).group(1)
+        callers = re.findall(r"^ *(\d+) .*:(\w+) \(1x\)$", of_work, re.M)
+        self.assertEqual(sorted(callers), [("20", "leave"), ("30", "main")])
+
     def test_executed_programs(self):
         ran = self.profile("e")
         self.assertEqual(ran.returncode, 5, ran.stderr)
@@ -187,6 +196,18 @@ class BesideTheNativeDriver(unittest.TestCase):
             self.assertEqual(*(path.read_text() for path in vectors))
 
 
+    def test_contexts(self):
+        for name in ("indirect", "mixed", "recursion", "sort"):
+            texts = []
+            for driver in ("native", "qemu"):
+                self.counts(name, driver, "--contexts")
+                shown = support.run([support.ASSAY, "annotate", "--calls", "--threshold=0",
+                                     self.folder / driver]).stdout
+                texts.append(shown[shown.index("-- Functions with their callers"):])
+            with self.subTest(program=name):
+                self.assertEqual(*texts)
+
+
 @support.needs("clang", "ld.lld", "qemu-aarch64")
 class Refused(unittest.TestCase):
     def setUp(self):
@@ -202,12 +223,16 @@ class Refused(unittest.TestCase):
         return lines[0]
 
     def test_captures(self):
-        for options, what in ((["--contexts"], "block counts by calling context"),
-                              (["--types"], "types of data"),
+        for options, what in ((["--objects"], "objects"), (["--types"], "types of data"),
                               (["--sample=1/100"], "parts"),
                               (["--plugin=classic"], "values of instructions")):
             self.assertEqual(self.refusal(*options),
                              f"assay: cannot capture {what} of AArch64 programs, which run under QEMU")
+
+    def test_record(self):
+        ran = support.run([support.ASSAY, "record", "-o", self.folder / "trace", self.program])
+        self.assertEqual(ran.returncode, 125)
+        self.assertIn("cannot record AArch64 programs", ran.stderr)
 
     def test_facts(self):
         self.assertIn("facts about instructions", self.refusal("--plugin=opcode_mix"))
