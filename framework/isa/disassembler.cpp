@@ -35,7 +35,6 @@ const CapstoneKind* kind_of(const ElfKind& elf) {
         {kX86, CS_ARCH_X86, CS_MODE_64},
         {{EM_386, ELFCLASS32, ELFDATA2LSB}, CS_ARCH_X86, CS_MODE_32},
         {{EM_AARCH64, ELFCLASS64, ELFDATA2LSB}, CS_ARCH_ARM64, CS_MODE_ARM},
-        {{EM_ARM, ELFCLASS32, ELFDATA2LSB}, CS_ARCH_ARM, CS_MODE_ARM},
         {{EM_PPC64, ELFCLASS64, ELFDATA2LSB}, CS_ARCH_PPC, CS_MODE_64},
         {{EM_S390, ELFCLASS64, ELFDATA2MSB}, CS_ARCH_SYSZ, CS_MODE_BIG_ENDIAN},
 #if CS_API_MAJOR >= 5
@@ -120,15 +119,18 @@ Disassembler::Text Disassembler::print(std::span<const std::uint8_t> code, std::
     return text;
 }
 
-// The bytes of an instruction that Capstone does not know, as a number. Capstone 4 does not know
-// RISC-V.
+// The bytes of an instruction as a number. Capstone 4 does not know RISC-V, and the code of 32-bit
+// ARM does not tell whether it is Thumb code.
 Disassembler::Text Disassembler::print_bytes(std::span<const std::uint8_t> code,
                                              const ElfKind& elf) {
     Instruction described;
     const Architecture* const architecture = architecture_of(elf);
     const bool known =
         architecture && architecture->describe && architecture->describe(code, described);
-    const std::size_t length = std::min<std::size_t>(known ? described.length : 4, code.size());
+    const std::size_t length = std::min<std::size_t>(known                   ? described.length
+                                                     : elf.machine == EM_ARM ? 2
+                                                                             : 4,
+                                                     code.size());
     std::uint64_t number = 0;
     for (std::size_t i = length; i-- > 0;) number = number << 8 | code[i];
     return {fmt::format(".{}byte  {:#0{}x}", length, number, 2 * length + 2), length};

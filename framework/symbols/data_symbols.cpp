@@ -118,19 +118,16 @@ const DataSymbol* DataSymbols::find_thread_local(std::uint64_t offset) const {
 DataSymbols::ThreadLocalBlock DataSymbols::thread_local_block() const {
     std::size_t count = 0;
     if (elf_getphdrnum(file_->elf(), &count) != 0) return {};
-    const Elf64_Phdr* const headers = elf64_getphdr(file_->elf());
-    for (std::size_t i = 0; headers != nullptr && i < count; ++i)
-        if (headers[i].p_type == PT_TLS)
-            return {headers[i].p_vaddr, headers[i].p_memsz, headers[i].p_align};
+    GElf_Phdr header;
+    for (std::size_t i = 0; i < count; ++i)
+        if (gelf_getphdr(file_->elf(), static_cast<int>(i), &header) != nullptr &&
+            header.p_type == PT_TLS)
+            return {header.p_vaddr, header.p_memsz, header.p_align};
     return {};
 }
 
 void DataSymbols::add_symbols(const ElfFile& file, const Section& table, Names& names) {
-    const Elf_Data* data = file.data(table);
-    if (data == nullptr || data->d_type != ELF_T_SYM) return;
-    const std::span all(static_cast<const Elf64_Sym*>(data->d_buf),
-                        data->d_size / sizeof(Elf64_Sym));
-    for (const Elf64_Sym& symbol : all) {
+    for (const Elf64_Sym& symbol : file.symbols(table)) {
         const bool is_thread_local = ELF64_ST_TYPE(symbol.st_info) == STT_TLS;
         if ((ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT && !is_thread_local) ||
             symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS)

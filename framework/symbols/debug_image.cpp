@@ -269,6 +269,7 @@ std::string name_in_cache(const ElfFile& file) {
 
 std::unique_ptr<DebugImage> DebugImage::make(const ElfFile& file, const ImageCache& cache) {
     constexpr std::size_t kWorthKeeping = std::size_t{1} << 17;
+    if (!file.is_like_own()) return nullptr;
     std::vector<Part> parts = read_parts(file);
     if (parts.empty()) return nullptr;
     const Headers headers(*elf64_getehdr(file.elf()), parts);

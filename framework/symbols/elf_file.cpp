@@ -40,7 +40,7 @@ std::unique_ptr<ElfFile> ElfFile::open(const std::string& path) {
     std::unique_ptr<ElfFile> file(new ElfFile);
     file->path_ = path;
     bool opened = path == kVdsoPath ? file->open_vdso() : file->open_file(path);
-    if (!opened || !file->is_supported()) return nullptr;
+    if (!opened || !file->read_header()) return nullptr;
     file->read_sections();
     file->read_segments();
     file->read_build_id();
@@ -77,20 +77,18 @@ bool ElfFile::open_vdso() {
     return elf_ != nullptr;
 }
 
-bool ElfFile::is_supported() const {
-    if (elf_kind(elf_) != ELF_K_ELF) return false;
-    const Elf64_Ehdr* header = elf64_getehdr(elf_);  // null for the 32-bit class
-    return header != nullptr && header->e_ident[EI_DATA] == ELFDATA2LSB;
+bool ElfFile::read_header() {
+    return elf_kind(elf_) == ELF_K_ELF && gelf_getehdr(elf_, &header_) != nullptr;
 }
 
 void ElfFile::read_sections() {
     std::size_t names = 0;
     if (elf_getshdrstrndx(elf_, &names) != 0) return;
     for (Elf_Scn* scn = nullptr; (scn = elf_nextscn(elf_, scn)) != nullptr;) {
-        const Elf64_Shdr* header = elf64_getshdr(scn);
-        if (header == nullptr) return;
-        const char* name = elf_strptr(elf_, names, header->sh_name);
-        sections_.push_back({scn, *header, name != nullptr ? name : ""});
+        GElf_Shdr header;
+        if (gelf_getshdr(scn, &header) == nullptr) return;
+        const char* name = elf_strptr(elf_, names, header.sh_name);
+        sections_.push_back({scn, header, name != nullptr ? name : ""});
     }
 }
 
@@ -114,6 +112,24 @@ const Elf_Data* ElfFile::data(const Section& section) const {
     if (section.header.sh_type == SHT_NOBITS) return nullptr;
     const Elf_Data* data = elf_getdata(section.handle, nullptr);
     return data != nullptr && data->d_buf != nullptr ? data : nullptr;
+}
+
+std::vector<Elf64_Sym> ElfFile::symbols(const Section& table) const {
+    Elf_Data* const data = elf_getdata(table.handle, nullptr);
+    if (data == nullptr || data->d_buf == nullptr || data->d_type != ELF_T_SYM) return {};
+    if (header_.e_ident[EI_CLASS] == ELFCLASS64) {
+        const auto* const symbols = static_cast<const Elf64_Sym*>(data->d_buf);
+        return {symbols, symbols + data->d_size / sizeof(Elf64_Sym)};
+    }
+    std::vector<Elf64_Sym> symbols;
+    Elf64_Sym symbol;
+    while (gelf_getsym(data, static_cast<int>(symbols.size()), &symbol) != nullptr) {
+        // The lowest bit says that the function is in Thumb code.
+        if (header_.e_machine == EM_ARM && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC)
+            symbol.st_value &= ~Elf64_Addr{1};
+        symbols.push_back(symbol);
+    }
+    return symbols;
 }
 
 bool ElfFile::holds_code(std::size_t index) const {
@@ -151,10 +167,12 @@ bool ElfFile::is_overwritten() const {
 
 void ElfFile::read_segments() {
     std::size_t count = 0;
-    const Elf64_Phdr* headers = elf64_getphdr(elf_);
-    if (headers == nullptr || elf_getphdrnum(elf_, &count) != 0) return;
-    std::copy_if(headers, headers + count, std::back_inserter(segments_),
-                 [](const Elf64_Phdr& segment) { return segment.p_type == PT_LOAD; });
+    if (elf_getphdrnum(elf_, &count) != 0) return;
+    for (std::size_t i = 0; i < count; ++i) {
+        GElf_Phdr segment;
+        if (gelf_getphdr(elf_, static_cast<int>(i), &segment) == nullptr) return;
+        if (segment.p_type == PT_LOAD) segments_.push_back(segment);
+    }
 }
 
 Address ElfFile::code_start() const {

@@ -5,6 +5,7 @@
 #include "framework/symbols/interval_map.h"
 
 #include <elf.h>
+#include <gelf.h>
 #include <libelf.h>
 #include <sys/stat.h>
 
@@ -31,7 +32,7 @@ std::string to_hexadecimal(std::string_view bytes);  // in lower case
 
 class ElfFile {
   public:
-    // Null if the path has no readable ELF image of 64 bits, little-endian.
+    // Null if the path has no readable ELF image.
     static std::unique_ptr<ElfFile> open(const std::string& path);
     ~ElfFile();
     ElfFile(const ElfFile&) = delete;
@@ -49,6 +50,14 @@ class ElfFile {
     const Section* section_at(Address address) const;
     // The contents as they are in the file; null if the section is empty or the file is truncated.
     const Elf_Data* data(const Section& section) const;
+    // The symbols of a table, as in files of 64 bits and in this machine's byte order. Empty for
+    // other sections.
+    std::vector<Elf64_Sym> symbols(const Section& table) const;
+    const GElf_Ehdr& header() const { return header_; }
+    // True if the file has the layout that this machine's own programs have.
+    bool is_like_own() const {
+        return header_.e_ident[EI_CLASS] == ELFCLASS64 && header_.e_ident[EI_DATA] == ELFDATA2LSB;
+    }
     // `index` is a section number, as in symbol tables.
     bool holds_code(std::size_t index) const;
 
@@ -71,7 +80,7 @@ class ElfFile {
     ElfFile() = default;
     bool open_file(const std::string& path);
     bool open_vdso();
-    bool is_supported() const;
+    bool read_header();
     void read_sections();
     void read_segments();
     void read_build_id();
@@ -81,6 +90,7 @@ class ElfFile {
     struct stat status_ {};  // at the time of open(); zeros for the vDSO
     std::vector<char> vdso_;
     Elf* elf_ = nullptr;
+    GElf_Ehdr header_{};
     std::vector<Section> sections_;
     std::vector<Elf64_Phdr> segments_;  // PT_LOAD only
     std::string build_id_;

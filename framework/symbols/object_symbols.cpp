@@ -84,20 +84,14 @@ constexpr SlotRelocations kSlotRelocations[] = {
     {EM_RISCV, R_RISCV_IRELATIVE, {R_RISCV_JUMP_SLOT, R_RISCV_64}},
 };
 const SlotRelocations* slot_relocations(const ElfFile& object) {
-    const Elf64_Ehdr* const header = elf64_getehdr(object.elf());
     for (const SlotRelocations& known : kSlotRelocations)
-        if (known.machine == header->e_machine) return &known;
+        if (known.machine == object.header().e_machine) return &known;
     return nullptr;
-}
-
-std::span<const Elf64_Sym> symbols_of(const Elf_Data* data) {
-    if (data == nullptr || data->d_type != ELF_T_SYM) return {};
-    return {static_cast<const Elf64_Sym*>(data->d_buf), data->d_size / sizeof(Elf64_Sym)};
 }
 
 void add_choosers(const ElfFile& object, const Section& table, Choosers& choosers) {
     const auto length = [](std::string_view name) { return std::min(name.find('@'), name.size()); };
-    for (const Elf64_Sym& symbol : symbols_of(object.data(table))) {
+    for (const Elf64_Sym& symbol : object.symbols(table)) {
         if (ELF64_ST_TYPE(symbol.st_info) != STT_GNU_IFUNC || symbol.st_shndx == SHN_UNDEF)
             continue;
         const char* name = elf_strptr(object.elf(), table.header.sh_link, symbol.st_name);
@@ -112,12 +106,15 @@ void add_relocations(const ElfFile& object, const Section& relocations, const Ch
                      Slots& slots) {
     const Elf_Data* data = object.data(relocations);
     if (data == nullptr || data->d_type != ELF_T_RELA) return;
-    Elf_Scn* table = elf_getscn(object.elf(), relocations.header.sh_link);
-    const Elf64_Shdr* table_header = table != nullptr ? elf64_getshdr(table) : nullptr;
-    std::span<const Elf64_Sym> symbol;
-    if (table_header != nullptr) symbol = symbols_of(elf_getdata(table, nullptr));
+    const std::size_t table = relocations.header.sh_link;  // the number of a section
+    std::vector<Elf64_Sym> symbol;
+    Elf64_Word names = 0;
+    if (table != 0 && table <= object.sections().size()) {
+        symbol = object.symbols(object.sections()[table - 1]);
+        names = object.sections()[table - 1].header.sh_link;
+    }
     const SlotRelocations* const known = slot_relocations(object);
-    if (known == nullptr) return;
+    if (known == nullptr || !object.is_like_own()) return;
     for (const Elf64_Rela& rela : std::span(static_cast<const Elf64_Rela*>(data->d_buf),
                                             data->d_size / sizeof(Elf64_Rela))) {
         std::size_t type = ELF64_R_TYPE(rela.r_info), index = ELF64_R_SYM(rela.r_info);
@@ -127,7 +124,7 @@ void add_relocations(const ElfFile& object, const Section& relocations, const Ch
         }
         if (type != known->by_name[0] && type != known->by_name[1]) continue;
         if (index >= symbol.size()) continue;
-        const char* name = elf_strptr(object.elf(), table_header->sh_link, symbol[index].st_name);
+        const char* name = elf_strptr(object.elf(), names, symbol[index].st_name);
         if (name != nullptr && *name != '\0') slots[rela.r_offset] = name;
     }
 }
@@ -158,7 +155,7 @@ std::uint64_t entry_bytes(const Section& section) {
 void name_plt_entries(const ElfFile& object, std::span<const Address> addresses, Names& names,
                       std::vector<FunctionName>& result) {
     Slots slots;
-    const Elf64_Half machine = elf64_getehdr(object.elf())->e_machine;
+    const Elf64_Half machine = object.header().e_machine;
     for (const Section& section : object.sections()) {
         const Elf64_Shdr& header = section.header;
         Address end = header.sh_addr + header.sh_size;

@@ -84,10 +84,7 @@ bool SymbolTable::is_wanted(const Elf64_Sym& symbol) const {
 }
 
 void SymbolTable::add(const ElfFile& file, const Section& table) {
-    const Elf_Data* data = file.data(table);
-    if (data == nullptr || data->d_type != ELF_T_SYM) return;
-    std::span symbols(static_cast<const Elf64_Sym*>(data->d_buf), data->d_size / sizeof(Elf64_Sym));
-    for (const Elf64_Sym& symbol : symbols) {
+    for (const Elf64_Sym& symbol : file.symbols(table)) {
         if (!may_be_function(file, symbol)) continue;
         const char* name = elf_strptr(file.elf(), table.header.sh_link, symbol.st_name);
         if (name != nullptr && is_mapping_symbol(name)) continue;

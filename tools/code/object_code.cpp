@@ -32,8 +32,8 @@ ObjectCode::ObjectCode(const events::Object& object, const std::string& path)
                              path_);
         return;
     }
-    if (const Elf64_Ehdr* const header = elf64_getehdr(file_->elf()))
-        elf_ = {header->e_machine, header->e_ident[EI_CLASS], header->e_ident[EI_DATA]};
+    const GElf_Ehdr& header = file_->header();
+    elf_ = {header.e_machine, header.e_ident[EI_CLASS], header.e_ident[EI_DATA]};
     const std::string now = file_->build_id();
     if (!object.build_id.empty() && now != object.build_id) {
         problem_ = fmt::format(
