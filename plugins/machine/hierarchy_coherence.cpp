@@ -173,8 +173,11 @@ bool Hierarchy::may_prefetch(Request& request, std::uint32_t cache) {
     if (known.have(request.number)) return true;
     bool comes = rules_[cache].is_coherent;
     for (std::uint32_t below = rules_[cache].next; !comes && below != kMemory;
-         below = rules_[below].next)
+         below = rules_[below].next) {
+        // The line comes from an instruction cache, and no cache below is asked.
+        if (request.core.caches[below]->lines.find(request.line)) break;
         comes = rules_[below].is_coherent && !rules_[below].is_exclusive;
+    }
     if (comes) {
         coherence_.read(request.number, request.line, alone);
         sharing_.found_again(request.number, request.line, 0);

@@ -199,6 +199,31 @@ TEST_CASE("a prefetched line is late for the core that has prefetched it") {
     }
 }
 
+// Only a prefetch that brings the line to a cache with data ends the loss of the line.
+TEST_CASE("a prefetch from an instruction cache hides no sharing") {
+    Machine machine = of({streams::cache("I1", 1, Holds::kInstructions, Of::kCore, 2, 1),
+                          streams::cache("D1", 1, Holds::kData, Of::kCore, 2, 1),
+                          streams::cache("I2", 2, Holds::kInstructions, Of::kCore, 2, 4),
+                          streams::cache("L3", 3, Holds::kBoth, Of::kCore, 2, 8)},
+                         3);
+    machine.protocol = machine::Protocol::kMesi;
+    machine.caches[0].prefetch = {{"next-line", 1, 1}};
+    const auto fetch = [](std::uint64_t address) {
+        return OfCore{
+            1, {.kind = machine::Kind::kFetch, .bytes = 4, .address = address, .pc = address}};
+    };
+    // After the read of core 2, a prefetch may bring the line again.
+    const std::vector<OfCore> references = {fetch(kBase),
+                                            streams::write(0, kBase + 64),
+                                            streams::read(2, kBase + 64),
+                                            fetch(kBase + 128),
+                                            fetch(kBase),
+                                            streams::read(1, kBase + 72)};
+    CHECK(Counts(machine, references)["I2mr"] == 2);
+    CHECK(Counts(machine, references)["FalseSharing"] == 1);
+    CHECK(streams::difference(machine, references) == "");
+}
+
 TEST_CASE("large pages end misses of translation buffers") {
     Machine machine = of({streams::cache("D1", 1, Holds::kData, Of::kCore, 16, 4)});
     machine::Tlb tlb;

@@ -7,6 +7,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdio>
+#include <cstdlib>
+
 namespace machine_test {
 
 namespace {
@@ -64,13 +67,17 @@ TEST_CASE("every prefetcher counts as the model says") {
             }
 }
 
+// By default the first 80. ASSAY_SEEDS=1000-2000 tries those and longer streams.
 void check_many(Machine (*any)(streams::Random&)) {
-    for (std::uint64_t seed = 0; seed < 80; ++seed) {
+    std::uint64_t first = 0, end = 80;
+    const char* const wanted = std::getenv("ASSAY_SEEDS");
+    if (wanted) REQUIRE(std::sscanf(wanted, "%lu-%lu", &first, &end) == 2);
+    for (std::uint64_t seed = first; seed < end; ++seed) {
         CAPTURE(seed);
         streams::Random random(seed);
         const Machine machine = any(random);
-        const std::string found =
-            streams::difference(machine, streams::references(random, machine, 1200));
+        const std::string found = streams::difference(
+            machine, streams::references(random, machine, wanted ? 5000 : 1200));
         INFO(in_words(machine));
         CHECK(found == "");
     }
