@@ -174,18 +174,12 @@ bool CodeCache::has_fetched(std::uint64_t begin, std::uint64_t end, std::uint64_
            (end - 1) / line - begin / line < fetch_filter_.sets;
 }
 
+// Tags start at 1, because the filter's tables start with 0. The trace's tables are full before 32
+// bits are.
 std::uint32_t CodeCache::line_tag(std::uint64_t line) {
-    // 24 bits of the line, and 8 bits for the number of its part of the address space. Numbers
-    // start at 1, because the filter's tables start with 0. If the program has code in more than
-    // 255 parts (each at least 256 MiB), the rest shares the last number, and its lines may be
-    // fetched once too often.
-    constexpr unsigned kLineBits = 24;
-    constexpr std::size_t kMostRegions = 255;
-    const std::uint64_t region = line >> kLineBits;
-    std::size_t number = 0;
-    while (number < line_regions_.size() && line_regions_[number] != region) ++number;
-    if (number == line_regions_.size() && number < kMostRegions) line_regions_.push_back(region);
-    return static_cast<std::uint32_t>((number + 1) << kLineBits | (line & ((1U << kLineBits) - 1)));
+    if (const std::uint32_t* known = line_numbers_.find(line)) return *known;
+    line_numbers_.set(line, ++last_line_tag_);
+    return last_line_tag_;
 }
 
 std::uint32_t CodeCache::line_number(std::uint64_t line) {

@@ -196,7 +196,7 @@ class CodeCache {
     // `pc` as the most recent ones of their sets.
     bool has_fetched(std::uint64_t begin, std::uint64_t end, std::uint64_t pc,
                      unsigned length) const;
-    // A number that identifies an instruction line.
+    // A number that identifies an instruction line, not 0.
     std::uint32_t line_tag(std::uint64_t line);
     // A number for an instruction line, for FirstLevel. The lowest bits are the line's set; the
     // other bits count the lines of the set, from 1.
@@ -369,8 +369,8 @@ class CodeCache {
     std::bitset<kGprs * kGprs * kMissStubSizes> has_miss_stub_;
     std::uint64_t thunks_end_ = 0;
     Generation halves_[2];
-    std::vector<std::uint64_t> line_regions_;
-    PcMap<std::uint32_t> line_numbers_;
+    PcMap<std::uint32_t> line_numbers_;  // or tags: a spec needs only one of them
+    std::uint32_t last_line_tag_ = 0;
     std::vector<std::uint32_t> lines_of_set_;  // number of lines with numbers, plus one
     std::uint32_t most_lines_of_set_ = 0;
     PcMap<std::uint32_t> tables_[kVersions];  // indices in blocks(), or kNoBlock
