@@ -7,8 +7,10 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <unistd.h>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -269,6 +271,41 @@ TEST_CASE("a call has a time limit, of which what assay does for it is no part")
     }) == "");
     guard.set_limit(std::chrono::milliseconds(0));
     CHECK(guard.run([&] { wait(std::chrono::milliseconds(100)); }) == "");
+}
+
+// Four threads have one processor, so the call takes four times as long as it runs.
+TEST_CASE("the time limit of a call leaves out what it waits for a processor") {
+    if (queued_time("/proc/thread-self/schedstat").count() == 0) return;  // an unusual kernel
+    cpu_set_t before, one;
+    sched_getaffinity(0, sizeof before, &before);
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
+    sched_setaffinity(0, sizeof one, &one);
+    std::atomic<bool> ends{false};
+    std::vector<std::thread> others;
+    for (int i = 0; i < 3; ++i)
+        others.emplace_back([&ends] {
+            while (!ends) continue;
+        });
+    const auto run = [](std::chrono::milliseconds time) {
+        const auto now = [] {
+            timespec used{};
+            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+            return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+        };
+        for (const auto end = now() + time; now() < end;) continue;
+    };
+    {
+        CrashGuard guard;
+        guard.set_limit(std::chrono::milliseconds(400));
+        const auto begin = std::chrono::steady_clock::now();
+        CHECK(guard.run([&] { run(std::chrono::milliseconds(250)); }) == "");
+        CHECK(std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(400));
+        CHECK(guard.run([&] { run(std::chrono::minutes(1)); }) == "did not return within 0.4 s");
+    }
+    ends = true;
+    for (std::thread& other : others) other.join();
+    sched_setaffinity(0, sizeof before, &before);
 }
 
 // exit(3) destroys what is local to its thread: not that of the test framework.

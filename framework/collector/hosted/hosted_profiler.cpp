@@ -309,7 +309,10 @@ void HostedProfiler::watch(bool waits) {
     const std::uint64_t call = state_->current_call();
     const bool same = std::exchange(watched_call_, call) == call &&
                       std::exchange(watched_end_, channel_.ended()) == channel_.ended();
-    seen_ = same ? seen_ + passed : passed.zero();
+    // The process calls the profiler on its first thread.
+    const auto queued = queued_time(fmt::format("/proc/{}/schedstat", pid_).c_str());
+    const auto waited = std::max(queued - std::exchange(watched_queue_, queued), queued.zero());
+    seen_ = same ? seen_ + std::max(passed - waited, passed.zero()) : passed.zero();
     const std::chrono::nanoseconds used = processor_time_of(pid_);
     const bool idle = std::exchange(watched_time_, used) == used && same &&
                       call == CallState::kNoCall &&

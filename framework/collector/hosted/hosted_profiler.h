@@ -125,7 +125,7 @@ class HostedProfiler final : public ProfilerHandle {
     std::chrono::steady_clock::duration seen_{0};
     // Processor time of the process at the last check, and for how long it has been idle although
     // it had work.
-    std::chrono::nanoseconds watched_time_{0};
+    std::chrono::nanoseconds watched_time_{0}, watched_queue_{0};  // watched_queue_: queued_time()
     std::chrono::steady_clock::duration silent_{0};
 };
 

@@ -3,9 +3,12 @@
 #include "framework/support/error.h"
 
 #include <cxxabi.h>
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csetjmp>
 #include <csignal>
 #include <cstdio>
@@ -29,7 +32,15 @@ std::atomic<bool> given_up{false};  // the call was given up, and its signal is 
 // stopped (by ^Z, or in a debugger) count as one.
 constexpr int kTicks = 8;
 constexpr int kTickSignal = SIGVTALRM;
-std::atomic<int> ticks{0};
+// In nanoseconds: a tick, the time of the call that counts, and at the last tick the time and the
+// result of queued_time().
+std::atomic<std::int64_t> tick_length{0}, spent{0}, last_tick{0}, queued_before{0};
+
+std::int64_t monotonic_time() {
+    timespec time{};
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
 
 // Used in place of a signal number.
 constexpr int kExited = -1;
@@ -50,7 +61,15 @@ void on_fatal_signal(int signal) {
 }
 
 void on_tick(int signal) {
-    if (++ticks >= kTicks) leave_call(signal);
+    const int error = errno;
+    const std::int64_t queued = queued_time("/proc/thread-self/schedstat").count();
+    errno = error;
+    const std::int64_t time = monotonic_time();
+    const std::int64_t passed = time - last_tick.exchange(time);
+    const std::int64_t before = queued_before.exchange(queued);
+    const std::int64_t waited = before != 0 && queued > before ? queued - before : 0;
+    spent += std::clamp(passed - waited, std::int64_t{0}, tick_length.load());
+    if (spent >= kTicks * tick_length) leave_call(signal);
 }
 
 // exit(3) calls its handlers in reverse order of registration. The destructors of static objects of
@@ -117,6 +136,20 @@ std::string call_and_catch(void (*function)(void*), void* argument) {
 
 std::string seconds(std::chrono::milliseconds time) {
     return fmt::format("{} s", std::chrono::duration<double>(time).count());
+}
+
+// The second number of the file.
+std::chrono::nanoseconds queued_time(const char* schedstat) {
+    const int file = open(schedstat, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return {};
+    std::array<char, 64> text{};
+    const ssize_t length = read(file, text.data(), text.size() - 1);
+    close(file);
+    const char* at = text.data();
+    while (length > 0 && *at != 0 && *at != ' ') ++at;
+    std::int64_t time = 0;
+    for (at += *at == ' '; *at >= '0' && *at <= '9'; ++at) time = time * 10 + (*at - '0');
+    return std::chrono::nanoseconds(time);
 }
 
 std::string CallState::function_name() const {
@@ -243,8 +276,10 @@ void CrashGuard::start_timer() {
         if (timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0) return;
         timer_owner_ = getpid();
     }
-    ticks = 0;
     const auto tick = std::chrono::nanoseconds(limit_) / kTicks;
+    tick_length = tick.count();
+    spent = queued_before = 0;
+    last_tick = monotonic_time();
     const timespec period{tick.count() / 1'000'000'000, tick.count() % 1'000'000'000};
     const itimerspec times{period, period};
     timer_settime(timer_, 0, &times, nullptr);
@@ -261,14 +296,14 @@ void CrashGuard::give_up_call() {
     pthread_kill(thread_, SIGABRT);
 }
 
-CallSuspended::CallSuspended() : target_(jump_target), ticks_(ticks), state_(calling) {
+CallSuspended::CallSuspended() : target_(jump_target), spent_(spent), state_(calling) {
     jump_target = nullptr;
     if (state_) state_->suspended = true;
 }
 
 CallSuspended::~CallSuspended() {
     if (state_) state_->suspended = false;
-    ticks = ticks_;
+    spent = spent_;
     jump_target = static_cast<sigjmp_buf*>(target_);
 }
 

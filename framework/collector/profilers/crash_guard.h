@@ -39,6 +39,10 @@ std::string seconds(std::chrono::milliseconds time);
 inline constexpr std::string_view kTooLong = "did not return within ";
 inline constexpr std::string_view kMoreTime = "; --profiler-timeout=SECONDS gives it more time";
 
+// How long a thread has been ready to run and waited for a processor; 0 if unknown. `schedstat`:
+// the file of the thread in /proc. May be called by a signal handler.
+std::chrono::nanoseconds queued_time(const char* schedstat);
+
 // The state of a guard. Other threads read it, and also other processes if it is in shared memory.
 struct CallState {
     static constexpr std::uint64_t kNoCall = 0;
@@ -72,7 +76,7 @@ class CrashGuard {
     CrashGuard& operator=(const CrashGuard&) = delete;
 
     // The longest time of a call; 0: no limit. Time in which assay is stopped counts at most a
-    // small part.
+    // small part. Time in which the thread waits for a processor does not count.
     void set_limit(std::chrono::milliseconds limit) { limit_ = limit; }
     std::chrono::milliseconds limit() const { return limit_; }
 
@@ -118,7 +122,7 @@ class CallSuspended {
 
   private:
     void* target_;
-    int ticks_;
+    std::int64_t spent_;
     CallState* state_;
 };
 
