@@ -223,7 +223,8 @@ std::string tell(const Examined& examined, const Structs& structs, const Misses&
                (objects ? ".\n" : ", which --objects finds.\n");
     if (const std::string obstacle = of.obstacle(); !obstacle.empty())
         return out + "  No other layout has been tried: " + obstacle + ".\n";
-    if (best == nullptr) return out + "  No layout that was tried has fewer misses.\n";
+    if (best == nullptr)
+        return out + "  No layout that was tried has fewer D1 misses and no more LL misses.\n";
     out += "  " + best->name + ": " + with_commas(now.l1 - fewest.l1) + " D1 misses fewer, " +
            percent(now.l1 - fewest.l1, now.l1, 1) + " of the program's\n";
     return out + text(*best, of);
