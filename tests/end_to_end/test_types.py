@@ -13,7 +13,7 @@ from support import ASSAY, PROGRAMS, profile, run
 
 NODES = 1000
 ROUNDS = 10
-KEY = re.compile(r'^(\w+)=(.*)$')
+KEY = re.compile(r'^([\w-]+)=(.*)$')
 
 
 class Groups:

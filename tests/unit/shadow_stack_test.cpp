@@ -62,7 +62,7 @@ class Setup {
     // Site 0 to 3.
     void add_direct_call(std::uint64_t function) {
         const auto index = static_cast<std::uint32_t>(instrs_.size());
-        trace_instr_t instr{function + 0x100, index, 5, TRACE_INSTR_CALL, 0, {0xe8}, 0};
+        trace_instr_t instr{function + 0x100, index, 5, TRACE_INSTR_CALL, 0xe8, {0xe8}, 0};
         const std::int32_t distance = -0x105;
         std::memcpy(instr.bytes + 1, &distance, sizeof distance);
         instrs_.push_back(instr);
