@@ -190,6 +190,7 @@ bool describe_aarch64(std::span<const std::uint8_t> code, Instruction& described
     if (matches(word, 0x0a000000, 0x08000000)) return describe_memory(word, described);
     describe_branch(word, described);
     described.clears_line = matches(word, 0xffffffe0, 0xd50b7420);  // DC ZVA
+    described.address_register = static_cast<std::uint8_t>(bits(word, 0, 5));
     return true;
 }
 

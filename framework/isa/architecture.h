@@ -27,8 +27,9 @@ struct Instruction {
     std::uint8_t operand_count = 0;
     // Refers to memory, but QEMU reports no reference: the instruction clears a line.
     bool clears_line = false;
-    bool is_direct = false;     // a direct jump or call
-    std::int32_t distance = 0;  // from it to its target
+    std::uint8_t address_register = 0;  // of the line, as the instruction numbers registers
+    bool is_direct = false;             // a direct jump or call
+    std::int32_t distance = 0;          // from it to its target
     Operand operands[kMostOperands];
 
     void jumps(std::int32_t to) {

@@ -186,8 +186,8 @@ void Guest::note_cleared_line() {
     const std::lock_guard locked(lock);
     if (std::exchange(clears_lines_, true)) return;
     tables.message(
-        "QEMU does not report the memory that the instruction 'dc zva' clears, so its references "
-        "are not counted");
+        "this QEMU does not report the memory that the instruction 'dc zva' clears, so its "
+        "references are not counted");
 }
 
 GuestMemory Guest::memory() const {

@@ -60,6 +60,7 @@ void GuestCode::add_instruction(const Piece& piece, GuestBlock& block) {
     part.known =
         architecture_.describe != nullptr && architecture_.describe(piece.bytes, described);
     part.clears_line = described.clears_line;
+    if (part.clears_line && cleared_bytes_ != 0) described.add(TRACE_SITE_WRITE, cleared_bytes_);
     trace_instr_t row{};
     row.pc = piece.pc;
     row.length = static_cast<std::uint8_t>(piece.bytes.size());
@@ -89,6 +90,7 @@ void GuestCode::add_references(const isa::Instruction& described, std::uint32_t 
     Operation& operation = operations_.emplace_back();
     part.operation = &operation;
     operation.pc = pc;
+    operation.address_register = described.address_register;
     operation.operand_count = described.operand_count;
     if (!part.known) return;
     operation.site = tables_.next_site();

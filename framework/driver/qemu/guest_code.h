@@ -26,6 +26,7 @@ struct Operation {
     std::uint8_t operand_count = 0;
     isa::Operand operands[isa::Instruction::kMostOperands];
     std::uint64_t pc = 0;
+    std::uint8_t address_register = 0;  // of an instruction that clears a line
 
     std::uint32_t count_site() const { return site + operand_count; }
 };
@@ -89,6 +90,9 @@ class GuestCode {
 
     // True if the bytes are only the begin of an x86 instruction.
     bool is_incomplete(const Piece& piece) const;
+    // The size of lines that instructions clear, if their addresses can be read; otherwise they
+    // have no references.
+    void set_cleared_bytes(unsigned bytes) { cleared_bytes_ = bytes; }
     // Returns the block of these instructions, which is new or known from an earlier translation.
     // nullptr if the tables are full.
     GuestBlock* block_of(std::span<const Piece> instructions);
@@ -108,6 +112,7 @@ class GuestCode {
 
     driver::TraceTables& tables_;
     const isa::Architecture& architecture_;
+    unsigned cleared_bytes_ = 0;
     std::unordered_map<std::uint64_t, std::vector<GuestBlock*>> blocks_by_pc_;
     std::deque<GuestBlock> blocks_;
     std::deque<Operation> operations_;

@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <new>
+#include <string>
 #include <vector>
 
 extern "C" {
@@ -163,10 +165,59 @@ void on_cleared_line(unsigned, void*) {
     guest->note_cleared_line();
 }
 
+// Reads general registers of AArch64.
+class Registers {
+  public:
+    // False if this QEMU does not show registers.
+    bool find_functions() {
+        get_ = reinterpret_cast<GetRegisters>(dlsym(RTLD_DEFAULT, "qemu_plugin_get_registers"));
+        read_ = reinterpret_cast<ReadRegister>(dlsym(RTLD_DEFAULT, "qemu_plugin_read_register"));
+        new_ = reinterpret_cast<NewByteArray>(dlsym(RTLD_DEFAULT, "g_byte_array_new"));
+        resize_ = reinterpret_cast<SetArraySize>(dlsym(RTLD_DEFAULT, "g_byte_array_set_size"));
+        return get_ != nullptr && read_ != nullptr && new_ != nullptr && resize_ != nullptr;
+    }
+    // Called in the thread of a vCPU.
+    std::uint64_t read(unsigned number) const {
+        thread_local const std::vector<void*> handles = handles_of_thread();
+        thread_local Array* const bytes = new_();
+        std::uint64_t value = 0;
+        resize_(bytes, 0);
+        if (number < handles.size() && read_(handles[number], bytes) >= 0)
+            std::memcpy(&value, bytes->data, std::min<std::size_t>(bytes->count, sizeof value));
+        return value;
+    }
+
+  private:
+    std::vector<void*> handles_of_thread() const {
+        std::vector<void*> handles;
+        const Array* const all = get_();
+        const auto* const rows = reinterpret_cast<const Register*>(all->data);
+        for (unsigned i = 0; i < all->count; ++i)
+            if (std::string("x") + std::to_string(handles.size()) == rows[i].name)
+                handles.push_back(rows[i].handle);
+        return handles;
+    }
+
+    GetRegisters get_ = nullptr;
+    ReadRegister read_ = nullptr;
+    NewByteArray new_ = nullptr;
+    SetArraySize resize_ = nullptr;
+};
+Registers registers;
+
+template <Filtered Kind>
+void on_known_cleared_line(unsigned vcpu, void* data) {
+    const auto& operation = *static_cast<const Operation*>(data);
+    const std::uint64_t address = registers.read(operation.address_register);
+    refer<Kind>(*threads[vcpu], address & -std::uint64_t{operation.bytes}, operation.bytes, true,
+                operation.site);
+}
+
 // --- What is registered.
 
 struct Callbacks {
     qemu_plugin_vcpu_udata_cb block_with_fetch = nullptr, fetch = nullptr, code = nullptr;
+    qemu_plugin_vcpu_udata_cb cleared_line = nullptr;
     qemu_plugin_mem_cb reference = nullptr;
 };
 Callbacks callbacks;
@@ -181,6 +232,7 @@ template <Filtered Kind>
 void use_references() {
     callbacks.reference = on_reference<Kind>;
     callbacks.code = on_code<Kind>;
+    callbacks.cleared_line = on_known_cleared_line<Kind>;
 }
 
 void choose_callbacks(const trace::Spec& spec) {
@@ -229,8 +281,12 @@ void register_instruction(qemu_plugin_insn* instruction, const GuestBlock::Part&
     if (follows_variable) before(on_end_of_variable, nullptr);
     if (part.fetch != nullptr && (!is_first || in_order)) before(callbacks.fetch, part.fetch);
     if (part.code != nullptr) before(callbacks.code, part.code);
-    if (part.clears_line && callbacks.reference != nullptr) before(on_cleared_line, nullptr);
+    if (part.clears_line && callbacks.reference != nullptr && part.operation == nullptr)
+        before(on_cleared_line, nullptr);
     if (part.operation == nullptr) return;
+    if (part.clears_line)
+        return qemu_plugin_register_vcpu_insn_exec_cb(instruction, callbacks.cleared_line,
+                                                      QEMU_PLUGIN_CB_R_REGS, part.operation);
     if (part.operation->variable) before(on_variable, part.operation);
     qemu_plugin_register_vcpu_mem_cb(instruction, callbacks.reference, QEMU_PLUGIN_CB_NO_REGS,
                                      QEMU_PLUGIN_MEM_RW, part.operation);
@@ -328,6 +384,10 @@ int install(qemu_plugin_id_t id, const qemu_info_t& info) {
     if (!guest->attach(*launch)) return fail("the trace segment cannot be mapped");
     exec_inline = reinterpret_cast<ExecInline>(dlsym(RTLD_DEFAULT, kExecInline));
     choose_callbacks(guest->tables.spec());
+    // The size is that of the processor in the table of architectures.
+    constexpr unsigned kClearedBytes = 64;
+    if (std::getenv("QEMU_CPU") == nullptr && registers.find_functions())
+        guest->code.set_cleared_bytes(kClearedBytes);
     guest->tables.set_pid(getpid());
     qemu_plugin_register_vcpu_init_cb(id, on_thread);
     qemu_plugin_register_vcpu_exit_cb(id, on_thread_end);

@@ -70,4 +70,20 @@ inline constexpr const char* kExecInline = "qemu_plugin_register_vcpu_tb_exec_in
 // From version 2 on.
 inline constexpr const char* kOfVersion2 = "qemu_plugin_scoreboard_new";
 
+// From version 2 on: the registers of the vCPU that calls back. Arrays are those of GLib, which
+// QEMU has loaded.
+struct Register {
+    void* handle;
+    const char* name;
+    const char* feature;
+};
+struct Array {
+    char* data;
+    unsigned count;
+};
+using GetRegisters = Array* (*)();
+using ReadRegister = int (*)(void* handle, Array* bytes);
+using NewByteArray = Array* (*)();
+using SetArraySize = Array* (*)(Array*, unsigned);
+
 }  // namespace assay::qemu
