@@ -109,6 +109,8 @@ namespace {
 
 constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
 
+constexpr std::uint8_t kDirectCallBytes = 5;
+
 // The last four bytes of a direct call are the distance to its target (SDM volume 2, CALL).
 std::uint64_t target(const trace_instr_t& call) {
     std::int32_t distance = 0;
@@ -140,8 +142,8 @@ void ShadowStacks::apply(Thread& thread, const trace_record_t& record, const tra
     switch (site.kind) {
         case TRACE_SITE_CALL:
             move(thread, record.value, kOfCall);
-            // A call that is not x86's has the opcode 0, and a record of its target.
-            if (!(instr.flags & TRACE_INSTR_INDIRECT) && instr.opcode != 0)
+            // Direct calls of other processors are shorter, and have a record of their target.
+            if (!(instr.flags & TRACE_INSTR_INDIRECT) && instr.length >= kDirectCallBytes)
                 return call(thread, record.value, instr.pc, target(instr));
             [[fallthrough]];
         case TRACE_SITE_SIGNAL:
