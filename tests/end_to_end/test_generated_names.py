@@ -1,17 +1,33 @@
 #!/usr/bin/env python3
 """Names of code that a program makes itself: perf maps and jitdump files."""
 
+import contextlib
+import json
 import re
 import sys
 import unittest
 from pathlib import Path
 
 import support
-from support import ASSAY, PROGRAMS, profile, read_events, run
+from support import ASSAY, BUILD, PROGRAMS, profile, read_events, run
 
 NAMED = PROGRAMS / "named_code"
 # Instructions of one call of a function that the program has made.
 CALL = 2
+PYTHON_NAMES = BUILD / "tools" / "python_names.py"
+PYTHON_CALL = 6  # the same, of a function that names Python code
+
+
+def older_pythons():
+    """Interpreters of CPython 3.9 to 3.11."""
+    found = set()
+    for python in (sys.executable, "/usr/bin/python3"):
+        if not Path(python).exists():
+            continue
+        shown = run([python, "-c", "import sys; print(sys.implementation.name, sys.version_info[:2])"])
+        if re.fullmatch(r"cpython \(3, (9|10|11)\)", shown.stdout.strip()):
+            found.add(python)
+    return sorted(found)
 
 
 class GeneratedNames(unittest.TestCase):
@@ -138,6 +154,96 @@ class GeneratedNames(unittest.TestCase):
         script.write_text("def hot(n):\n    return sum(i % 7 for i in range(n))\nprint(hot(10000))\n")
         counts, _ = self.profiled("-X", "perf", script, program=sys.executable, options=["--cache-sim=no"])
         self.assertIn(f"py::hot:{script}", counts)
+
+    def python_counts(self, python, script, recursion):
+        """The counts of the script's functions, with and without callees, by short name."""
+        own, _ = self.profiled("-S", PYTHON_NAMES, script, program=python,
+                               options=["--cache-sim=no", "--contexts", f"--recursion={recursion}"])
+        shown = run([ASSAY, "annotate", "--calls", "--json", "--threshold=0", self.out])
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        inclusive = {row["function"]: row["inclusive"][0] for row in json.loads(shown.stdout)["calls"]}
+
+        def of_script(counts):
+            end = f":{script}"
+            return {name[len("py::"):-len(end)]: count for name, count in counts.items()
+                    if name.startswith("py::") and name.endswith(end)}
+        return of_script(own), of_script(inclusive)
+
+    def test_python_names(self):
+        script = self.folder / "recursion.py"
+        script.write_text(
+            "class Leaf:\n    def value(self):\n        return 1\n"
+            "def fib(n):\n    return Leaf().value() if n < 2 else fib(n - 1) + fib(n - 2)\n"
+            "def other():\n    def inner():\n        return sum(i for i in range(10))\n"
+            "    return inner()\n"
+            "def main():\n    print(fib(12), other())\nmain()\n")
+        pythons = older_pythons()
+        if not pythons:
+            self.skipTest("needs CPython 3.9 to 3.11")
+        for python in pythons:
+            with self.subTest(python=python):
+                own, inclusive = self.python_counts(python, script, "1")
+                calls = {"<module>": 1, "Leaf": 1, "main": 1, "fib": 465, "Leaf.value": 233, "other": 1,
+                         "other.<locals>.inner": 1}
+                self.assertEqual({name: own.get(name) for name in calls},
+                                 {name: PYTHON_CALL * count for name, count in calls.items()})
+                self.assertIn("other.<locals>.inner.<locals>.<genexpr>", own)
+                # Each function has the counts of those that it calls.
+                self.assertGreater(inclusive["<module>"], inclusive["main"])
+                self.assertGreater(inclusive["main"], inclusive["fib"] + inclusive["other"])
+                self.assertGreater(inclusive["fib"], inclusive["Leaf.value"] + 465 * 100)
+                self.assertGreater(inclusive["other"], inclusive["other.<locals>.inner"])
+                _, unfolded = self.python_counts(python, script, "all")
+                for name in ("main", "fib", "Leaf.value"):
+                    self.assertAlmostEqual(unfolded[name] / inclusive[name], 1, delta=0.02)
+
+    def run_named(self, words, **more):
+        """Runs a command, and removes the maps of it and of its children."""
+        before = set(Path("/tmp").glob("perf-*.map"))
+        result = run(words, **more)
+        for path in set(Path("/tmp").glob("perf-*.map")) - before:
+            with contextlib.suppress(OSError):  # of another program
+                if str(PYTHON_NAMES) in path.read_text():
+                    path.unlink()
+        return result
+
+    def test_python_names_runs_as_python_does(self):
+        module = self.folder / "shown.py"
+        module.write_text("import sys\nprint(__name__, sys.argv, sys.path[0])\nsys.exit(7)\n")
+        (self.folder / "application").mkdir()
+        (self.folder / "application" / "__main__.py").write_text(module.read_text())
+        for python in older_pythons():
+            for words in ([module, "a", "-b"], ["-m", "shown", "a"], ["-c", module.read_text(), "a"],
+                          [self.folder / "application", "a"], ["-I", module], [self.folder / "missing.py"]):
+                with self.subTest(python=python, words=words):
+                    options, words = (words[:1], words[1:]) if words[0] == "-I" else ([], words)
+                    plain = run([python, *options, *words], cwd=self.folder)
+                    named = self.run_named([python, *options, PYTHON_NAMES, *words], cwd=self.folder)
+                    self.assertEqual((named.returncode, named.stdout, named.stderr),
+                                     (plain.returncode, plain.stdout, plain.stderr))
+
+    def test_python_names_memory_and_fork(self):
+        """Functions that are made again share a name; a child has a file of its own."""
+        code = ("import os\n"
+                "for i in range(1000): exec('def made(): pass\\nmade()')\n"
+                "def count(): return open(f'/tmp/perf-{os.getpid()}.map').read().count('py::made:')\n"
+                "child = os.fork()\n"
+                "if child: os.waitpid(child, 0)\n"
+                "print(count())\n")
+        for python in older_pythons():
+            with self.subTest(python=python):
+                shown = self.run_named([python, PYTHON_NAMES, "-c", code])
+                self.assertEqual((shown.stdout, shown.stderr), ("1\n1\n", ""))
+
+    def test_python_names_in_another_version(self):
+        for version, remedy in (((3, 8, 1), ""), ((3, 12, 1), "; use python3 -X perf instead")):
+            code = (f"import runpy, sys; sys.version_info = {version}; sys.argv[1:] = ['-c', 'print(1)']; "
+                    f"runpy.run_path({str(PYTHON_NAMES)!r}, run_name='__main__')")
+            refused = run([sys.executable, "-c", code])
+            self.assertEqual(refused.returncode, 125)
+            self.assertEqual(refused.stdout, "")
+            self.assertEqual(refused.stderr, "python_names.py: needs CPython 3.9 to 3.11, but this is cpython "
+                             f"{'.'.join(map(str, version))}{remedy}\n")
 
 
 if __name__ == "__main__":
