@@ -326,8 +326,8 @@ InlinedCalls::Place InlinedCalls::text_of(std::uint64_t place) const {
     return {names_[file], names_[function], line};
 }
 
-std::vector<InlinedCalls::Row> InlinedCalls::calls(const Profile& profile,
-                                                   const std::vector<SortColumn>& sort) const {
+std::vector<InlinedCalls::Row> InlinedCalls::inlined(const Profile& profile,
+                                                     const std::vector<SortColumn>& sort) const {
     std::vector<Row> rows;
     for (std::size_t i = 0; i < calls_.size(); ++i)
         rows.push_back(
@@ -357,7 +357,7 @@ void write_inlined(const InlinedCalls& calls, const Profile& profile, const Colu
                 });
     write_table(
         "Inlined functions and where they were inlined", "file:function, the caller and the call",
-        calls.calls(profile, sort), columns, output,
+        calls.inlined(profile, sort), columns, output,
         [&](const InlinedCalls::Row& row) { return place_text(row.function, row.call, names); });
 }
 

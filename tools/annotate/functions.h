@@ -48,7 +48,7 @@ class InlinedCalls final : public events::Handler {
     };
     // Inlined functions at their calls, with their own counts there. Only rows above the threshold,
     // the most important first.
-    std::vector<Row> calls(const Profile& profile, const std::vector<SortColumn>& sort) const;
+    std::vector<Row> inlined(const Profile& profile, const std::vector<SortColumn>& sort) const;
     // Functions that were not inlined but have inlined code. Their counts include that code. `call`
     // is unused.
     std::vector<Row> callers(const Profile& profile, const std::vector<SortColumn>& sort) const;

@@ -77,7 +77,7 @@ class Document {
     void write_inlined(const std::vector<SortColumn>& sort) {
         write_rows("withInlined", content_.inlined.callers(profile_, sort),
                    [](const InlinedCalls::Place&) {});
-        write_rows("inlined", content_.inlined.calls(profile_, sort),
+        write_rows("inlined", content_.inlined.inlined(profile_, sort),
                    [this](const InlinedCalls::Place& call) {
                        json_.text("callerFile", call.file);
                        json_.text("caller", call.function);

@@ -33,6 +33,7 @@ thread_local unsigned calling_vcpu = 0;
 
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
     std::vector<char*> pointers;
+    pointers.reserve(texts.size());
     for (std::string& text : texts) pointers.push_back(text.data());
     return pointers;
 }
