@@ -288,28 +288,8 @@ void read(const Options& options, Profile& profile) {
     profile.finish();
 }
 
-}  // namespace
-
-namespace {
-
-void annotate_own(const Options& options, Output& output) {
-    const OwnCode own(options.own.paths);
-    const OwnView view(options.files.paths, own);
-    std::optional<OwnView> old_view;
-    Options of_view = options;
-    of_view.own = {};
-    of_view.files.paths = {view.path()};
-    if (options.difference) {
-        old_view.emplace(options.old_files.paths, own);
-        of_view.old_files.paths = {old_view->path()};
-    }
-    annotate(of_view, output);
-}
-
-}  // namespace
-
-void annotate(const Options& options, Output& output) {
-    if (options.own.wanted()) return annotate_own(options, output);
+// Prints the options' files, whose library code may belong to own code already.
+void annotate_files(const Options& options, Output& output) {
     Profile profile(parts_for(options), options.file_names, options.function_names);
     const bool brief = !options.full && !options.json;
     InlinedCalls inlined(options.file_names, options.function_names);
@@ -380,6 +360,28 @@ void annotate(const Options& options, Output& output) {
         write_sources(options, profile, columns, choice, assembly,
                       brief ? &inclusive_column : nullptr, sort.front().event, output);
     output.finish();
+}
+
+void annotate_own(const Options& options, Output& output) {
+    const OwnCode own(options.own.paths);
+    const OwnView view(options.files.paths, own);
+    std::optional<OwnView> old_view;
+    Options of_view = options;
+    of_view.files.paths = {view.path()};
+    if (options.difference) {
+        old_view.emplace(options.old_files.paths, own);
+        of_view.old_files.paths = {old_view->path()};
+    }
+    annotate_files(of_view, output);
+}
+
+}  // namespace
+
+void annotate(const Options& options, Output& output) {
+    if (options.own.wanted())
+        annotate_own(options, output);
+    else
+        annotate_files(options, output);
 }
 
 }  // namespace assay::annotate
