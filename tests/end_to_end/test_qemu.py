@@ -70,6 +70,8 @@ class KnownCounts(unittest.TestCase):
         ran = support.run([support.ASSAY, f"--out={out}", "--", program])
         self.assertEqual(ran.returncode, 7, ran.stderr)
         self.assertEqual(totals(out)["Ir"], 8008)
+        # What it leads on to runs, too.
+        self.assertNotIn("--objects", support.run([support.ASSAY, "summary", out]).stdout)
 
     def test_branches(self):
         program = self.build("aarch64-linux-gnu", "-march=armv8.1-a", FOREIGN / "aarch64.S")

@@ -2,6 +2,7 @@
 
 #include "framework/support/error.h"
 #include "framework/support/text.h"
+#include "framework/symbols/elf_file.h"
 #include "tools/profile/call_graph.h"
 #include "tools/summary/cycles.h"
 
@@ -369,6 +370,13 @@ class Search {
                                            static_cast<double>(totals[*reads] + totals[*writes]));
     }
 
+    // True for a program of another processor: under QEMU, there are no counts by object.
+    bool is_foreign() const {
+        if (profile_.objects().empty()) return false;
+        const auto program = symbols::ElfFile::open(profile_.objects().front().path);
+        return program && program->header().e_machine != EM_X86_64;
+    }
+
     // Some profilers count only their own events by context.
     bool has_contexts() const { return profile_.context_totals().front() != 0; }
 
@@ -393,9 +401,9 @@ class Search {
             add("assay --plugin=syscalls --time -- " + program, "which calls take how long");
         else if (shares_falsely())
             add("assay --plugin=effective_address -- " + program, "the members that share a line");
-        else if (waits_for_data && !has_kind("object"))
+        else if (waits_for_data && !has_kind("object") && !is_foreign())
             add("assay --plugin=cache --objects --types -- " + program, "the data that miss");
-        else if (waits_for_data)
+        else if (waits_for_data && has_kind("object"))
             add("assay annotate --by=object --lines " + file, "all data");
         else if (!has_contexts())
             add("assay --plugin=cache --contexts -- " + program, "who calls what");
