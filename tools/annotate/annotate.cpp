@@ -211,6 +211,7 @@ std::vector<std::size_t> important_events(const std::vector<SortColumn>& sort,
         others.resize(kMost - 1);
     }
     std::vector<std::size_t> shown;
+    shown.reserve(others.size() + 1);
     for (const auto& [cost, event] : others) shown.push_back(event);
     std::sort(shown.begin(), shown.end());
     shown.insert(shown.begin(), sort.front().event);
