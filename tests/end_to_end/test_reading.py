@@ -257,6 +257,10 @@ class OwnCode(unittest.TestCase):
             self.assertNotIn("malloc", shown.stdout)
         shown = run([ASSAY, "summary", "--only-own", self.profile]).stdout
         self.assertIn(f"  assay annotate --only-own {self.profile}    ", shown)
+        # What the user calls own is shown even if it lies in the system's folders.
+        shown = run([ASSAY, "annotate", "--only-own", "--own=/usr/include/c++", self.profile])
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn("/usr/include/c++/12/bits/stl_algobase.h", shown.stdout)
         for option in ("--by=object", "--asm"):
             refused = run([ASSAY, "annotate", "--only-own", option, self.profile])
             self.assertEqual(refused.returncode, 125)

@@ -9,6 +9,114 @@ from support import ASSAY, ROOT, profile, run
 
 PROGRAMS = ROOT / "examples" / "programs"
 
+# Programs with a fault that a summary names, and without it if MENDED is defined: the sentence that
+# names the fault, and options of the run.
+FAULTS = {
+    "loop order": (r"%  main .* in data cache misses", (), """
+        float matrix[1000][300];
+        int main(void) {
+            float sum = 0;
+            for (int round = 0; round < 20; ++round)
+        #ifdef MENDED
+                for (int i = 0; i < 1000; ++i)
+                    for (int j = 0; j < 300; ++j)
+        #else
+                for (int j = 0; j < 300; ++j)
+                    for (int i = 0; i < 1000; ++i)
+        #endif
+                        sum += matrix[i][j];
+            return sum != 0;
+        }"""),
+    "unpredictable branch": ("in mispredicted branches", (), """
+        static int toss(int n) {
+            unsigned x = 1;
+            volatile int heads = 0;
+            for (int i = 0; i < n; ++i) {
+                x ^= x << 13; x ^= x >> 17; x ^= x << 5;
+        #ifdef MENDED
+                heads = heads + (x & 1);
+        #else
+                if (x & 1) heads = heads + 1;
+        #endif
+            }
+            return heads;
+        }
+        int main(void) { return toss(200000) == 0; }"""),
+    "large structs": (r"by member\n +9\d\.\d %  item\.key", (), """
+        #include <stdlib.h>
+        #ifdef MENDED
+        struct item { int key; };
+        #else
+        struct item { int key; char text[124]; };
+        #endif
+        int main(void) {
+            struct item* items = calloc(50000, sizeof *items);
+            int sum = 0;
+            for (int round = 0; round < 10; ++round)
+                for (int i = 0; i < 50000; ++i) sum += items[i].key;
+            return sum;
+        }"""),
+    "false sharing": ("False sharing: ", ("--machine=zen4", "--schedule=fair:100"), """
+        #include <pthread.h>
+        #ifdef MENDED
+        #define APART __attribute__((aligned(64)))
+        #else
+        #define APART
+        #endif
+        static struct { APART long first; APART long second; } counters;
+        static void* count(void* counter) {
+            for (int i = 0; i < 100000; ++i) ++*(volatile long*)counter;
+            return 0;
+        }
+        int main(void) {
+            pthread_t first, second;
+            if (pthread_create(&first, 0, count, &counters.first)) return 1;
+            if (pthread_create(&second, 0, count, &counters.second)) return 1;
+            return pthread_join(first, 0) || pthread_join(second, 0);
+        }"""),
+    "memory allocated anew": (r"Allocating and freeing memory takes \d+ %", (), """
+        #include <stdlib.h>
+        static void use(volatile char* block) { *block = 0; }
+        int main(void) {
+        #ifdef MENDED
+            char* block = malloc(512);
+            for (int i = 0; i < 50000; ++i) use(block);
+        #else
+            for (int i = 0; i < 50000; ++i) {
+                char* block = malloc(512);
+                use(block);
+                free(block);
+            }
+        #endif
+            return 0;
+        }"""),
+    "page after page": ("in page walks and TLB misses", ("--machine=zen4",), """
+        #include <stdlib.h>
+        int main(void) {
+            char* bytes = calloc(16384, 4096);
+            int sum = 0;
+            for (int round = 0; round < 12; ++round)
+                for (long i = 0; i < 16384; ++i)
+        #ifdef MENDED
+                    sum += bytes[i];
+        #else
+                    sum += bytes[i * 4096 + i % 64 * 64];
+        #endif
+            return sum;
+        }"""),
+    "a write for each byte": (r"System calls: 20,\d{3}", (), """
+        #include <unistd.h>
+        int main(void) {
+            static char bytes[20000];
+        #ifdef MENDED
+            return write(1, bytes, sizeof bytes) < 0;
+        #else
+            for (int i = 0; i < 20000; ++i)
+                if (write(1, bytes + i, 1) < 0) return 1;
+        #endif
+        }"""),
+}
+
 
 @support.needs("gcc")
 class Summary(unittest.TestCase):
@@ -35,6 +143,9 @@ class Summary(unittest.TestCase):
         self.assertNotRegex(shown.stdout, r" \n")
         self.assertLessEqual(max(map(len, shown.stdout.splitlines())), 120)
         return shown.stdout
+
+    def cycles(self, text):
+        return int(re.search(r"([\d,]+) estimated cycles", text)[1].replace(",", ""))
 
     def row(self, text, name):
         """The row of a function."""
@@ -169,6 +280,17 @@ class Summary(unittest.TestCase):
         text = self.summary(f"{functions} int main(void) {{ return ({calls}) == 0; }}")
         self.assertIn("No function stands out.", text)
         self.assertIn("The program rarely waits.", text)
+
+    def test_mended_faults(self):
+        """Without its fault, a program takes less, and the summary no longer names the fault."""
+        for name, (sentence, options, source) in FAULTS.items():
+            with self.subTest(name):
+                bad, mended = (self.summary(source, *options, build=build) for build in ((), ("-DMENDED",)))
+                self.assertRegex(bad, sentence)
+                self.assertNotRegex(mended, sentence)
+                if name == "a write for each byte":
+                    continue  # estimated cycles leave out what the kernel does
+                self.assertLess(self.cycles(mended), 0.8 * self.cycles(bad))
 
     def test_no_instructions(self):
         out = self.folder / "reuse"
