@@ -441,7 +441,7 @@ TEST_CASE("annotate: colours only on demand when there is no terminal") {
     CHECK(!contains(annotate_with({example.profile}), "\033"));
     const std::string shown = annotate_with({"--color=always", example.profile});
     CHECK(contains(shown, "\033[1;31m95 (95.0%)\033[0m"));
-    CHECK(contains(shown, "\033[33m 4  (4.0%)\033[0m"));
+    CHECK(contains(shown, "\033[31m 4  (4.0%)\033[0m"));
 }
 
 TEST_CASE(

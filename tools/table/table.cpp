@@ -92,7 +92,7 @@ bool is_above_threshold(Counts counts, Counts totals, const std::vector<SortColu
 namespace {
 
 // Colours by share of the event's total: SGR sequences of ECMA-48.
-constexpr std::string_view kHot = "\033[1;31m", kWarm = "\033[33m", kPlain = "\033[0m";
+constexpr std::string_view kHot = "\033[1;31m", kWarm = "\033[31m", kPlain = "\033[0m";
 constexpr double kHotPercent = 10, kWarmPercent = 1;
 
 double real(std::uint64_t count, const events::Header& header) {
