@@ -1,0 +1,115 @@
+"""Runs of assay."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+
+class Error(Exception):
+    """What assay said in place of a result."""
+
+
+def find():
+    """The program assay: that of the environment variable ASSAY, the one beside this package's
+    folder, or that of PATH."""
+    beside = Path(__file__).resolve().parents[2] / "assay"
+    found = os.environ.get("ASSAY") or (beside if os.access(beside, os.X_OK) and beside.is_file()
+                                        else shutil.which("assay"))
+    if not found:
+        raise Error("there is no assay: install it, or set the environment variable ASSAY to its path")
+    return os.fspath(found)
+
+
+def call(words):
+    """The output of a command of assay."""
+    ran = subprocess.run([find(), *words], capture_output=True, text=True)
+    if ran.returncode != 0:
+        raise Error(ran.stderr.strip().removeprefix("assay: "))
+    return ran.stdout
+
+
+def _options(folder, options):
+    """A configuration file: it knows which options take yes and which nothing."""
+    values = {}
+    for name, value in options.items():
+        name = name.replace("_", "-")
+        if name == "machine" and isinstance(value, dict):
+            # YAML includes JSON.
+            path = Path(folder) / "machine.yaml"
+            path.write_text(json.dumps(value))
+            value = path
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            value = "yes" if value else "no"
+        values[name] = value if isinstance(value, (int, float)) else os.fspath(value)
+    path = Path(folder) / "options.yaml"
+    path.write_text(json.dumps(values))
+    return f"--config={path}"
+
+
+def run(program, plugin="cache", out=None, stdout=None, stderr=None, env=None, cwd=None, **options):
+    """Profiles a program, or replays a trace, and returns the profile.
+
+    `program` is a list of words, or the name of a trace file. `plugin` is the name of a profiler,
+    several with commas, or a class derived from assay.Profiler. `out` keeps the events file there.
+    Options of assay and of profilers are keywords, with _ for -: contexts=True, D1="32K,8,64".
+    `machine` may be a dictionary, as in a machine file. The others are those of subprocess.run().
+    The program's exit status is in the profile's `status`."""
+    from .profile import load
+    from .profiler import Profiler, Server
+    replays = isinstance(program, (str, os.PathLike))
+    with tempfile.TemporaryDirectory(prefix="assay.") as folder:
+        server = None
+        if isinstance(plugin, type) and issubclass(plugin, Profiler):
+            server = Server(plugin, Path(folder) / "socket")
+            options["python_socket"] = server.path
+            plugin = "python"
+        out = Path(out).absolute() if out is not None else Path(folder) / "profile"
+        words = [find(), "replay" if replays else "run", "--quiet", _options(folder, options),
+                 f"--plugin={plugin}", f"--out={out}"]
+        words += [os.fspath(program)] if replays else ["--", *map(os.fspath, program)]
+        # The program's own messages go where the caller wants them; assay's are needed here.
+        with tempfile.TemporaryFile() as messages:
+            try:
+                ran = subprocess.run(words, stdout=stdout, stderr=stderr or messages, env=env, cwd=cwd)
+            finally:
+                if server:
+                    server.close()
+            messages.seek(0)
+            said = messages.read().decode(errors="replace").strip()
+        index = out.with_name("index." + out.name)
+        found = index if index.exists() else out
+        if server and server.problem:
+            raise server.problem
+        if not found.exists():
+            said = said.removeprefix("assay: ").removeprefix(f"{folder}/options.yaml:1: ")
+            raise Error(said or f"assay ended with status {ran.returncode}")
+        profile = load(found)
+        profile.status, profile.messages = ran.returncode, said
+        return profile
+
+
+def sweep(program, plugin="cache", out=None, **options):
+    """Runs a program or replays a trace for every combination of values, and returns a data frame: a
+    row for each, with the values and the total of each event. A list gives several values:
+    sweep("x.trace", D1=["16K,8,64", "32K,8,64"]). `out` keeps the folder of the results."""
+    import pandas as pd
+    replays = isinstance(program, (str, os.PathLike))
+    with tempfile.TemporaryDirectory(prefix="assay.") as folder:
+        words = ["sweep", "--quiet", "--format=json", f"--plugin={plugin}",
+                 f"--out={out or Path(folder) / 'sweep'}"]
+        for name, values in options.items():
+            name = "--" + name.replace("_", "-")
+            if values is True:
+                words.append(name)
+            else:
+                values = values if isinstance(values, (list, tuple)) else [values]
+                words += [f"{name}={os.fspath(v) if isinstance(v, os.PathLike) else v}" for v in values]
+        words += [os.fspath(program)] if replays else ["--", *map(os.fspath, program)]
+        found = json.loads(call(words))
+    return pd.DataFrame([{**point["options"], **point["counts"]}
+                         for point in found["points"] if point["finished"]])
