@@ -116,6 +116,8 @@ class CommandLine {
     // counts as not given. If `sentence` is empty, a general sentence is the message.
     void excludes(std::string_view one, std::string_view other, std::string sentence = "");
     void needs(std::string_view one, std::string_view other, std::string sentence = "");
+    // True if this is the command with that bit.
+    bool is_of(unsigned command) const { return command_ == command; }
     // True if the option was given.
     bool has(std::string_view name) const;
 

@@ -145,5 +145,111 @@ class Schedule(unittest.TestCase):
                               result.stderr)
 
 
+# Threads write their own counters in one line, between barriers. Threads that take turns after each
+# increment take the line from each other each time.
+COUNTERS = """
+#include <pthread.h>
+enum { kThreads = 3, kRounds = 4, kTimes = 500 };
+static volatile long counters[kThreads] __attribute__((aligned(64)));
+static pthread_barrier_t barrier;
+static void* count(void* own) {
+    for (int round = 0; round < kRounds; ++round) {
+        for (int i = 0; i < kTimes; ++i) {
+            ++*(volatile long*)own;
+            for (volatile int wait = 0; wait < 20; ++wait) {}
+        }
+        pthread_barrier_wait(&barrier);
+    }
+    return 0;
+}
+int main(void) {
+    pthread_t threads[kThreads];
+    pthread_barrier_init(&barrier, 0, kThreads);
+    for (int i = 0; i < kThreads; ++i) pthread_create(&threads[i], 0, count, (void*)&counters[i]);
+    for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], 0);
+}"""
+CORES = """
+machine: cores
+cores: 4
+coherence: mesi
+caches:
+  D1: {level: 1, holds: data, of: core, size: 32K, ways: 8, writes: back}
+  I1: {level: 1, holds: instructions, of: core, size: 32K, ways: 8}
+"""
+
+
+@support.needs("gcc")
+class Replays(unittest.TestCase):
+    """Threads of a recording take turns anew."""
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.trace = self.folder / "trace"
+        self.machine = self.folder / "cores.yaml"
+        self.machine.write_text(CORES)
+
+    def record(self, program, *options):
+        recorded = run([ASSAY, "record", "-q", *options, "-o", self.trace, "--", *program])
+        self.assertEqual((recorded.returncode, recorded.stderr), (0, ""))
+
+    def replay(self, *options):
+        out = self.folder / "replayed"
+        replayed = run([ASSAY, "replay", "-q", f"--out={out}", *options, self.trace])
+        self.assertEqual((replayed.returncode, replayed.stderr), (0, ""), options)
+        return out
+
+    def false_sharing(self, *options):
+        events = read_events(self.replay("--plugin=cache", f"--machine={self.machine}", *options))
+        return events.totals()[events.events.index("FalseSharing")]
+
+    def test_false_sharing(self):
+        (self.folder / "counters.c").write_text(COUNTERS)
+        program = self.folder / "counters"
+        built = run(["gcc", "-O1", "-pthread", "-o", program, self.folder / "counters.c"])
+        self.assertEqual(built.returncode, 0, built.stderr)
+        increments = 3 * 4 * 500
+        self.record([program], "--schedule=fair:1k")
+        self.assertLess(self.false_sharing(), increments / 4)
+        for slices in ("fair:1", "fair:20"):
+            self.assertGreater(self.false_sharing(f"--schedule={slices}"), 0.95 * increments)
+        # As in a run, and as recorded, in that order.
+        self.record([program], "--schedule=fair:100")
+        as_run = profile([program], "-q", f"--machine={self.machine}", "--schedule=fair:100",
+                         out=self.folder / "run")
+        self.assertEqual(as_run.returncode, 0, as_run.stderr)
+        as_run = read_events(self.folder / "run")
+        self.assertEqual(self.false_sharing("--schedule=fair:100"),
+                         as_run.totals()[as_run.events.index("FalseSharing")])
+        coarse = self.false_sharing("--schedule=fair:10k")
+        self.assertLess(coarse, increments / 20)
+        # What waits is not known from threads that ran in parallel.
+        self.record([program])
+        self.assertGreater(self.false_sharing("--schedule=fair:1"), 0.5 * increments)
+
+    def test_what_depends_on_no_order(self):
+        """Branches, contexts and threads of all ways in which threads wait."""
+        self.record([PROGRAM, *WAYS], "--schedule=fair:1k")
+        def counts(*options):
+            return [line for line in self.replay("--plugin=branch", "--threads", "--contexts", *options)
+                    .read_text().splitlines() if not line.startswith(("desc: ", "fl=#! pid"))]
+        recorded = counts()
+        for slices in ("fair:7", "fair:100", "fair:100k"):
+            self.assertEqual(counts(f"--schedule={slices}"), recorded, slices)
+
+    def test_description(self):
+        self.record([PROGRAM, "mutex"], "--schedule=fair:1k")
+        for options, said in (((), "1000"), (("--schedule=fair:50",), "50")):
+            self.assertIn(f"one thread at a time for {said} instructions",
+                          self.replay("--plugin=branch", *options).read_text())
+
+    def test_refusals(self):
+        self.record([PROGRAM, "mutex"], "--schedule=fair:1k", "--sample=1k/20k")
+        for option, message in (("--schedule=fair:10", "has only a part of the run"),
+                                ("--schedule=fair:0", "fair:N with N from 1 to 1G")):
+            replayed = run([ASSAY, "replay", "--plugin=branch", f"--out={self.folder / 'none'}", option,
+                            self.trace])
+            self.assertEqual(replayed.returncode, 125)
+            self.assertIn(message, replayed.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()

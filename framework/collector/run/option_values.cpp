@@ -138,19 +138,22 @@ std::uint64_t warm_up_of(const Setting& setting) {
     return *number;
 }
 
-// Slices have at least 100 instructions, because a block of up to 64 instructions is not divided.
-std::uint32_t slice(const Setting& setting) {
-    constexpr std::uint64_t kUsual = 100'000, kLeast = 100, kMost = 1'000'000'000;
+// Slices of a run have at least 100 instructions, because each takes some microseconds, and a block
+// of up to 64 instructions is not divided.
+std::uint32_t slice(const Setting& setting, bool is_replay) {
+    constexpr std::uint64_t kUsual = 100'000, kMost = 1'000'000'000;
+    const std::uint64_t least = is_replay ? 1 : 100;
     constexpr std::string_view kFair = "fair";
     if (setting.value == "parallel") return 0;
     if (setting.value == kFair) return kUsual;
     const std::string_view value = setting.value;
     const bool fair = value.starts_with(kFair) && value[kFair.size()] == ':';
     const std::uint64_t wanted = fair ? instructions(value.substr(kFair.size() + 1)) : 0;
-    if (wanted < kLeast || wanted > kMost)
+    if (wanted < least || wanted > kMost)
         bad_value(setting,
-                  "parallel, fair, or fair:N with N from 100 to 1G instructions, for example "
-                  "fair:10k");
+                  fmt::format("parallel, fair, or fair:N with N from {} to 1G instructions, for "
+                              "example fair:10k",
+                              least));
     return static_cast<std::uint32_t>(wanted);
 }
 

@@ -24,7 +24,7 @@ std::uint32_t recursion(const Setting& setting);
 std::chrono::milliseconds duration(const Setting& setting);
 ShowProgress progress(const Setting& setting);
 // Returns Spec::slice.
-std::uint32_t slice(const Setting& setting);
+std::uint32_t slice(const Setting& setting, bool is_replay);
 void set_sampling(trace::Regions& regions, const Setting& setting);
 // Adds the functions of --toggle, --alloc-functions and --hide.
 void add_functions(trace::Regions& regions, const Setting& setting);

@@ -128,9 +128,10 @@ void add_execution(CommandLine& line, CoreSettings& s) {
              "fair: run one thread of a process at a time, for N instructions, so that programs "
              "with threads give the same results each time; N is 100k by default; default: "
              "parallel\nCounts of shared caches are exact for that order. Programs that depend on "
-             "times, other processes or signals still differ.",
-             [&s](const Setting& given) { s.slice = slice(given); })
-        .of(kRun | kRecord);
+             "times, other processes or signals still differ. In a replay, threads take turns "
+             "anew, with N from 1; default there: as recorded.",
+             [&s, &line](const Setting& given) { s.slice = slice(given, line.is_of(kReplay)); })
+        .of(kRun | kRecord | kReplay);
     line.add("--driver", "auto|native|qemu",
              "how the program runs: native for x86-64 programs, qemu for all; default: auto\nauto "
              "takes qemu for programs of other processors, which the header of the file tells.",

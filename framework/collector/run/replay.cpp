@@ -70,12 +70,19 @@ void set_bursts(CoreSettings& settings, const replay::ImageTrace& trace) {
                             trace.file().path(), name));
 }
 
-// Takes the slice and the bursts from the recording. The results mention how threads took turns.
+// Takes the bursts from the recording, and the slice unless threads take turns anew. The results
+// mention how threads took turns.
 Replay::Replay(std::span<const ReplayPoint> points, const std::string& file)
     : file_(file), first_(file_, first_image(file_)) {
     for (const ReplayPoint& point : points) {
         points_.push_back({point.settings, point.log, std::make_shared<const ProfileLog>()});
-        points_.back().settings.slice = first_.image().slice;
+        std::uint32_t& slice = points_.back().settings.slice;
+        if (slice != 0 && (first_.image().sample_period != 0 || !first_.points().empty()))
+            throw Error(fmt::format(
+                "{} has only a part of the run, so threads cannot take turns anew: record the "
+                "program without --sample and --simpoints, or leave --schedule out",
+                file_.path()));
+        if (slice == 0) slice = first_.image().slice;
         set_bursts(points_.back().settings, first_);
     }
 }

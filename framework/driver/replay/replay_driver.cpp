@@ -1,5 +1,6 @@
 #include "framework/driver/replay/replay_driver.h"
 
+#include "framework/driver/replay/turns.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/trace/captures.h"
@@ -68,15 +69,15 @@ trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
     // Otherwise misses tell their contexts.
     const bool has_contexts = given.captures & trace::kCaptureContexts;
     if (has_contexts && !trace::tells_contexts(given)) given.captures |= trace::kCaptureCalls;
-    // The collector takes buffers in the order in which it gets them.
-    given.slice = 1;
+    // Not 0: the collector takes buffers in the order in which it gets them.
+    if (given.slice == 0) given.slice = kAsRecorded;
     return given;
 }
 
 bool go_together(const trace::Spec& a, const trace::Spec& b) {
     const auto rest = [](const trace::Spec& spec) {
         return std::tuple(spec.captures, spec.fetch.line_bytes, spec.interval, spec.branches,
-                          spec.data.kind, spec.code_line, spec.threads, spec.recursion,
+                          spec.data.kind, spec.code_line, spec.threads, spec.recursion, spec.slice,
                           spec.regions.sample_interval);
     };
     return rest(a) == rest(b) && a.predictor == b.predictor;
@@ -109,13 +110,20 @@ void ReplayDriver::run() {
         problem_ = e.what();
     }
     if (problem_.empty()) problem_ = image_.problem();
-    if (problem_.empty()) problem_ = parts_.problem();
     end();
 }
 
 void ReplayDriver::replay() {
     for (const auto& segment : segments_) segment->set_state(trace::DriverState::kRunning);
-    parts_.run([this](const PartSequence::Part& part) { take(part); });
+    const auto take_part = [this](const PartSequence::Part& part) { take(part); };
+    if (spec_.slice == kAsRecorded || spec_.slice == image_.image().slice) {
+        parts_.run(take_part);
+        problem_ = parts_.problem();
+    } else {
+        Turns turns(image_, spec_.slice);
+        turns.run(take_part);
+        problem_ = turns.problem();
+    }
     if (spec_.regions.sample_period != 0) tell_executed();
     for (auto& [slot, thread] : threads_) thread->end();
     for (const auto& [number, slot] : slots_) {

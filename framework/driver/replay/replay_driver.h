@@ -18,6 +18,9 @@
 
 namespace assay::replay {
 
+// As Spec::slice of a replay: threads take turns as recorded.
+inline constexpr std::uint32_t kAsRecorded = ~std::uint32_t{0};
+
 // The specification that a replay of a trace with `content` satisfies for `wanted`. `values`: the
 // wanted values. Throws Error if the trace lacks required content.
 trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
