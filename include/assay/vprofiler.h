@@ -101,8 +101,9 @@ enum vp_option_type {
     VP_OPTION_OUTPUT_FILE = 3, /* %p, %n and %q{VAR} are replaced before it arrives */
     VP_OPTION_PROFILER = 4,    /* arrives as "yes" or "no". "yes" also runs the profiler named by
                                   the option's `argument`, as --plugin would */
-    VP_OPTION_COUNT = 5 /* as VP_OPTION_UNSIGNED, but the user may write k, M or G for thousands,
-                           millions and billions */
+    VP_OPTION_COUNT = 5, /* as VP_OPTION_UNSIGNED, but the user may write k, M or G for thousands,
+                            millions and billions */
+    VP_OPTION_ASSIGNMENT = 6 /* KEY=VALUE. Arrives once for each KEY; assay sweep varies each KEY */
 };
 
 /* A command-line option of the profiler, --name=VALUE. */

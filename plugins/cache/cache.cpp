@@ -86,6 +86,7 @@ class CacheProfiler final : public assay::Profiler {
         if (settings_.count_iterations && !settings_.simulate)
             throw std::invalid_argument(
                 "--rep=iterations cannot be combined with --cache-sim=no; leave one of them out");
+        read_machine(settings_);
         if (settings_.machine || settings_.of_host) check_with_machine(settings_, is_sampled());
         if (!settings_.machine) return;
         for (const std::string& library : machine::libraries(*settings_.machine))

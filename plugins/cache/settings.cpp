@@ -39,11 +39,24 @@ void apply(Settings& settings, std::string_view name, std::string_view value) {
         settings.level1_in_program = value == "program";
     } else if (name == "machine" && value == "host") {
         settings.of_host = true;
-        settings.machine.reset();
+        settings.machine_name.clear();
     } else if (name == "machine") {
         settings.of_host = false;
-        settings.machine = machine::read_machine(std::string(value));
+        settings.machine_name = value;
+    } else if (name == "set") {
+        const std::size_t end = value.find('=');
+        settings.changes.push_back(
+            {std::string(value.substr(0, end)), std::string(value.substr(end + 1))});
     }  // else branch-sim, for which assay loads the profiler
+}
+
+void read_machine(Settings& settings) {
+    if (!settings.machine_name.empty())
+        settings.machine = machine::read_machine(settings.machine_name, settings.changes);
+    else if (!settings.changes.empty())
+        throw std::runtime_error("--set=" + settings.changes[0].key + "=" +
+                                 settings.changes[0].value +
+                                 " changes a machine: name it with --machine");
 }
 
 void check_with_machine(const Settings& settings, bool sampled) {

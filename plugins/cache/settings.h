@@ -4,7 +4,7 @@
 
 #include "assay/vprofiler.h"
 #include "plugins/common/geometry.h"
-#include "plugins/machine/machine.h"
+#include "plugins/machine/machine_file.h"
 
 #include <array>
 #include <cstdint>
@@ -21,12 +21,14 @@ struct Settings {
     bool simulate = true;
     bool count_iterations = false;
     bool level1_in_program = true;
-    bool of_host = false;  // --machine=host: shapes that are not given are the processor's
-    std::optional<machine::Machine> machine;
+    bool of_host = false;      // --machine=host: shapes that are not given are the processor's
+    std::string machine_name;  // or a file; empty: none
+    std::vector<machine::Change> changes;     // of the machine
+    std::optional<machine::Machine> machine;  // see read_machine()
     std::string with_machine;  // an option that was given and that a machine replaces
 };
 
-inline constexpr std::array<vp_option_t, 8> kOptionTable{{
+inline constexpr std::array<vp_option_t, 9> kOptionTable{{
     {"I1", "SIZE,WAYS,LINE", nullptr,
      "Level-1 instruction cache: bytes, associativity, bytes of a line; default: 32K,8,64.",
      VP_OPTION_TEXT, 0},
@@ -51,11 +53,17 @@ inline constexpr std::array<vp_option_t, 8> kOptionTable{{
      "and translation buffers, from a YAML file or by the name of one that comes with assay. host: "
      "I1, D1 and LL have the shapes of this processor's caches.",
      VP_OPTION_TEXT, 0},
+    {"set", "CACHE.KEY=VALUE", nullptr,
+     "Changes a field of the machine, as D1.ways=8, L2.replacement=srrip or memory=200; may be "
+     "repeated.",
+     VP_OPTION_ASSIGNMENT, 0},
 }};
 
 // Sets one option. Throws std::invalid_argument with the reason if its value is unusable.
 void apply(Settings& settings, std::string_view name, std::string_view value);
 
+// Reads the machine, after the last option. Throws std::runtime_error if it has mistakes.
+void read_machine(Settings& settings);
 // Throws std::invalid_argument if the machine cannot be simulated with the other options.
 void check_with_machine(const Settings& settings, bool sampled);
 

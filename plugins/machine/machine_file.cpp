@@ -38,8 +38,12 @@ class Reader {
     Machine machine(const YAML::Node& root);
 
   private:
+    // A value of a change has no line.
     [[noreturn]] void fail(const YAML::Node& node, const std::string& what) const {
-        throw std::runtime_error(name_ + ":" + std::to_string(node.Mark().line + 1) + ": " + what);
+        throw std::runtime_error(
+            name_ +
+            (node.Mark().is_null() ? " with --set" : ":" + std::to_string(node.Mark().line + 1)) +
+            ": " + what);
     }
     template <typename Take>
     void each(const YAML::Node& map, const std::string& what, const Take& take) const {
@@ -365,6 +369,69 @@ Machine Reader::machine(const YAML::Node& root) {
     return found;
 }
 
+// A copy without lines, which would be those of another text.
+YAML::Node without_lines(const YAML::Node& node) {
+    if (node.IsMap()) {
+        YAML::Node copy(YAML::NodeType::Map);
+        for (const auto& pair : node)
+            copy.force_insert(pair.first.Scalar(), without_lines(pair.second));
+        return copy;
+    }
+    if (!node.IsSequence()) return YAML::Node(node.Scalar());
+    YAML::Node copy(YAML::NodeType::Sequence);
+    for (const YAML::Node& one : node) copy.push_back(without_lines(one));
+    return copy;
+}
+
+// What a change addresses: the whole machine, or one of its caches or translation buffers.
+YAML::Node addressed(const YAML::Node& root, const std::string& name, const Change& change) {
+    std::vector<std::string> names;
+    for (const char* const group : {"caches", "tlbs"}) {
+        const YAML::Node all = root[group];
+        if (!all || !all.IsMap()) continue;
+        for (const auto& pair : all) {
+            if (pair.first.Scalar() == name) return pair.second;
+            names.push_back(pair.first.Scalar());
+        }
+    }
+    throw std::runtime_error("--set=" + change.key + "=" + change.value + ": the machine has no " +
+                             in_quotes(name) + "; use " + one_of(names));
+}
+
+void apply(const Change& change, YAML::Node root) {
+    if (!root.IsMap()) return;  // the reader complains
+    YAML::Node value;
+    try {
+        value = without_lines(YAML::Load(change.value));
+    } catch (const YAML::Exception& e) {
+        throw std::runtime_error("--set=" + change.key + "=" + change.value + ": " + e.msg);
+    }
+    const std::size_t dot = change.key.find('.');
+    if (dot == std::string::npos) {
+        root[change.key] = value;
+        return;
+    }
+    YAML::Node where = addressed(root, change.key.substr(0, dot), change);
+    const std::string key = change.key.substr(dot + 1);
+    const std::size_t next = key.find('.');
+    if (next == std::string::npos) {
+        where[key] = value;
+        return;
+    }
+    // A parameter: "prefetch: stride" becomes "prefetch: {kind: stride}" first.
+    const std::string outer = key.substr(0, next);
+    if (where[outer] && where[outer].IsScalar()) {
+        const std::string kind = where[outer].Scalar();
+        where[outer] = YAML::Node(YAML::NodeType::Map);
+        where[outer][outer == "prefetch" ? "kind" : "policy"] = kind;
+    }
+    if (!where[outer] || !where[outer].IsMap())
+        throw std::runtime_error("--set=" + change.key + "=" + change.value + ": " +
+                                 change.key.substr(0, dot) + " has no " + outer +
+                                 " with parameters");
+    where[outer][key.substr(next + 1)] = value;
+}
+
 // Opening a FIFO would block until another process writes to it.
 std::string contents(const std::string& path) {
     std::error_code error;
@@ -380,21 +447,24 @@ std::string contents(const std::string& path) {
 
 }  // namespace
 
-Machine parse_machine(const std::string& text, const std::string& name) {
+Machine parse_machine(const std::string& text, const std::string& name,
+                      const std::vector<Change>& changes) {
     try {
-        return Reader(name).machine(YAML::Load(text));
+        const YAML::Node root = YAML::Load(text);
+        for (const Change& change : changes) apply(change, root);
+        return Reader(name).machine(root);
     } catch (const YAML::Exception& e) {
         throw std::runtime_error(name + ":" + std::to_string(e.mark.line + 1) + ": " + e.msg);
     }
 }
 
-Machine read_machine(const std::string& file_or_name) {
+Machine read_machine(const std::string& file_or_name, const std::vector<Change>& changes) {
     const bool is_file = file_or_name.find('/') != file_or_name.npos ||
                          file_or_name.ends_with(".yaml") || file_or_name.ends_with(".yml");
-    if (is_file) return parse_machine(contents(file_or_name), file_or_name);
+    if (is_file) return parse_machine(contents(file_or_name), file_or_name, changes);
     for (const ShippedMachine& machine : kShippedMachines)
         if (machine.name == file_or_name)
-            return parse_machine(std::string(machine.text), file_or_name);
+            return parse_machine(std::string(machine.text), file_or_name, changes);
     const std::vector<std::string> names = machine_names();
     const std::string near = assay::similar_word(file_or_name, names);
     throw std::runtime_error(

@@ -9,12 +9,19 @@
 
 namespace machine {
 
+// A field that gets another value than the file has. `key` is that of the machine, CACHE.KEY, or
+// CACHE.KEY.PARAMETER. `value` is YAML.
+struct Change {
+    std::string key, value;
+};
+
 // Reads a file, or the built-in machine of that name. A name with a / or with the ending .yaml or
 // .yml is a file. Throws std::runtime_error with file and line.
-Machine read_machine(const std::string& file_or_name);
+Machine read_machine(const std::string& file_or_name, const std::vector<Change>& changes = {});
 // Reads a machine from a text. `name` stands for the file in messages, and libraries are searched
 // beside it.
-Machine parse_machine(const std::string& text, const std::string& name);
+Machine parse_machine(const std::string& text, const std::string& name,
+                      const std::vector<Change>& changes = {});
 
 // The names of the built-in machines.
 std::vector<std::string> machine_names();

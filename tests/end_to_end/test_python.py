@@ -111,6 +111,10 @@ class Python(unittest.TestCase):
             "D1": {"level": 1, "holds": "data", "of": "core", "size": "4K", "ways": 4},
             "I1": {"level": 1, "holds": "instructions", "of": "core", "size": "4K", "ways": 4}}})
         self.assertGreater(replayed.totals["D1mr"], 1000000)
+        larger = assay.run(self.trace, machine="zen4", set={"D1.size": "128K", "D1.ways": 16})
+        self.assertLess(larger.totals["D1mr"], 300000)
+        swept = assay.sweep(self.trace, machine="zen4", set={"D1.size": ["16K", "128K"], "D1.ways": 8})
+        self.assertEqual(list(swept["D1.size"]), ["16K", "128K"])
         swept = assay.sweep(self.trace, D1=["16K,8,64", "64K,16,64"])
         self.assertEqual(list(swept["D1"]), ["16K,8,64", "64K,16,64"])
         self.assertGreater(swept["D1mr"][0], 2 * swept["D1mr"][1])

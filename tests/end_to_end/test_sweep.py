@@ -138,6 +138,50 @@ class Numbers(Sweep):
         files = [path.name for path in (self.folder / "assay.sweep/points/1").iterdir()]
         self.assertEqual(len(files), 4, files)  # sh, its children, and the index
 
+    def test_fields_of_a_machine(self):
+        """Each key of --set has its own values, in a run of its own."""
+        machine = self.folder / "m.yaml"
+        machine.write_text("caches:\n  D1: {size: 32K, ways: 8}\n")
+        rows = table(self.sweep(f"--machine={machine}", "--set=D1.size=16K..32K", "--set=D1.ways=4",
+                                "--set=D1.replacement=lru,random").stdout)
+        self.assertEqual([(row["D1.size"], row["D1.replacement"]) for row in rows],
+                         [("16K", "lru"), ("16K", "random"), ("32K", "lru"), ("32K", "random")])
+        alone = self.folder / "alone"
+        ran = profile([WORK], "-q", f"--machine={machine}", "--set=D1.ways=4", "--set=D1.size=16K",
+                      "--set=D1.replacement=random", out=alone)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        events = read_events(alone)
+        self.assertEqual(number(rows[1]["D1mr"]), events.totals()[events.events.index("D1mr")])
+        for wrong, message in ((["--set=D1"], "--set=D1: write KEY=VALUES"),
+                               (["--set=D1.ways=4,x"], 'ways: "x"'),
+                               (["--set=D3.ways=4,8"], 'the machine has no "D3"')):
+            refused = run(self.words(f"--machine={machine}", f"--out={self.folder / 'no'}", *wrong))
+            self.assertEqual(refused.returncode, 125)
+            self.assertIn(message, refused.stderr)
+
+    def test_several_traces(self):
+        traces = []
+        for name, program in (("work", WORK), ("true", "true")):
+            traces.append(self.folder / f"{name}.trace")
+            recorded = run([ASSAY, "record", "-q", "-o", traces[-1], "--", program])
+            self.assertEqual(recorded.returncode, 0, recorded.stderr)
+        swept = run([ASSAY, "sweep", "-q", "--plugin=cache", SIZES, f"--out={self.folder / 'sweep'}",
+                     *traces])
+        self.assertEqual((swept.returncode, swept.stderr), (0, ""))
+        rows = table(swept.stdout)
+        self.assertEqual([(row["trace"], row["D1"]) for row in rows],
+                         [(str(trace), size) for trace in traces for size in THREE])
+        for row in rows:
+            alone = self.folder / "alone"
+            replayed = run([ASSAY, "replay", "-q", "--plugin=cache", f"--D1={row['D1']}",
+                            f"--out={alone}", row["trace"]])
+            self.assertEqual(replayed.returncode, 0, replayed.stderr)
+            events = read_events(alone)
+            self.assertEqual(number(row["D1mr"]), events.totals()[events.events.index("D1mr")])
+        refused = run([ASSAY, "sweep", "--plugin=cache", f"--out={self.folder / 'no'}", traces[0], WORK])
+        self.assertEqual(refused.returncode, 125)
+        self.assertIn("takes no arguments", refused.stderr)
+
     def test_formats(self):
         words = [*OTHERS, SIZES, "--rep=once,iterations", "-q"]
         rows = table(self.sweep(*words).stdout)

@@ -40,6 +40,46 @@ bool says(const std::string& message, int line, const std::string& what) {
     return right;
 }
 
+TEST_CASE("changes of fields") {
+    const std::string text =
+        "caches:\n  D1: {size: 32K, ways: 8, prefetch: stride}\ntlbs:\n  T: {entries: 64}\n";
+    const auto changed = [&](const std::vector<machine::Change>& changes) {
+        return machine::parse_machine(text, "m.yaml", changes);
+    };
+    const Machine machine = changed({{"D1.ways", "4"},
+                                     {"D1.replacement", "{policy: random, seed: 7}"},
+                                     {"D1.prefetch.degree", "3"},
+                                     {"T.entries", "128"},
+                                     {"memory", "99"},
+                                     {"cores", "2"}});
+    CHECK(machine.caches[0].ways == 4);
+    CHECK(machine.caches[0].size == 32768);
+    CHECK(machine.caches[0].replacement.policy == "random");
+    CHECK(machine.caches[0].replacement.seed == 7);
+    CHECK(machine.caches[0].prefetch[0].kind == "stride");
+    CHECK(machine.caches[0].prefetch[0].degree == 3);
+    CHECK(machine.tlbs[0].entries == 128);
+    CHECK(machine.memory_latency == 99);
+    CHECK(machine.cores == 2);
+    CHECK(changed({{"D1.ways", "4"}, {"D1.ways", "2"}}).caches[0].ways == 2);
+
+    const auto message = [&](const std::string& key, const std::string& value) {
+        try {
+            changed({{key, value}});
+        } catch (const std::runtime_error& e) {
+            return std::string(e.what());
+        }
+        return std::string();
+    };
+    CHECK(message("D2.ways", "4") == "--set=D2.ways=4: the machine has no \"D2\"; use D1 or T");
+    CHECK(message("D1.way", "4") == "m.yaml with --set: unknown key \"way\"; did you mean ways?");
+    CHECK(message("D1.ways", "x").starts_with("m.yaml with --set: ways: \"x\""));
+    CHECK(message("D1.replacement.seed", "1") ==
+          "--set=D1.replacement.seed=1: D1 has no replacement with parameters");
+    CHECK(message("D1.size", "{").starts_with("--set=D1.size={: "));
+    CHECK(message("D1.size", "3000").starts_with("m.yaml"));
+}
+
 TEST_CASE("a whole machine file") {
     const Machine machine = parsed(R"(machine: two cores
 cores: 4

@@ -343,6 +343,7 @@ std::span<const std::string_view> values_of_type(unsigned type) {
     static constexpr std::array<std::string_view, 5> kNumbers{"0", "1", "7", "4096",
                                                               "18446744073709551615"};
     static constexpr std::array<std::string_view, 1> kFiles{"check-plugin.out"};
+    static constexpr std::array<std::string_view, 3> kAssignments{"x=", "a.b=1", "\xff=%s"};
     static constexpr std::array<std::string_view, 8> kTexts{
         "", "x", ",,,", "-1", "1,2,3", "99999999999999999999,1,1", "%n%s%s", "\xff\xfe\x01"};
     switch (type) {
@@ -354,6 +355,8 @@ std::span<const std::string_view> values_of_type(unsigned type) {
             return kNumbers;
         case VP_OPTION_OUTPUT_FILE:
             return kFiles;
+        case VP_OPTION_ASSIGNMENT:
+            return kAssignments;
         default:
             return kTexts;
     }

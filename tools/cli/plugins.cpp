@@ -66,6 +66,8 @@ std::string_view argument(const collector::ProfilerOption& option) {
             return "N";
         case VP_OPTION_OUTPUT_FILE:
             return "FILE";
+        case VP_OPTION_ASSIGNMENT:
+            return "KEY=VALUE";
         case VP_OPTION_TEXT:
         case VP_OPTION_PROFILER:
             break;

@@ -23,7 +23,7 @@ constexpr const char* kPurpose =
     "of profilers, and prints the totals of all runs as one table. The folder keeps the\n"
     "finished runs: the same command continues a sweep that was interrupted.\n\n"
     "  assay sweep --plugin=NAME [--OPTION=VALUES...] [options] [--] PROGRAM [ARG...]\n"
-    "  assay sweep --plugin=NAME [--OPTION=VALUES...] [options] TRACE\n";
+    "  assay sweep --plugin=NAME [--OPTION=VALUES...] [options] TRACE...\n";
 
 constexpr const char* kExamples =
     "All options of assay run and of the profilers may be given. Values of a profiler's:\n\n"
@@ -34,7 +34,9 @@ constexpr const char* kExamples =
     "    --D1=16K,8,64..128K,8,64          the size doubles: 16K, 32K, 64K, 128K\n\n"
     "Examples:\n\n"
     "  assay sweep --plugin=cache --D1=16K,8,64..128K,8,64 -o sizes -- ./program\n"
-    "  assay sweep --plugin=cache --machine=zen2,zen4,mine.yaml -- ./program input\n\n"
+    "  assay sweep --plugin=cache --machine=zen2,zen4,mine.yaml -- ./program input\n"
+    "  assay sweep --plugin=cache --machine=zen4 --set=L2.size=256K..2M \\\n"
+    "      --set=L2.replacement=lru,srrip,drrip a.trace b.trace\n\n"
     "Exit status: 0, or 1 if a point has failed, or 125 if something could not be\n"
     "understood, read or written, or 126 or 127 if the program cannot be run.\n";
 
@@ -98,11 +100,12 @@ void take_runs(const std::vector<std::string>& words, Options& options) {
     const std::size_t before = words.size() - options.program.size() - 1;
     const bool behind_dashes = before < words.size() && words[before] == "--";
     options.is_trace = !behind_dashes && is_trace(options.program.front());
-    if (options.is_trace && options.program.size() > 1)
-        throw Error(
-            fmt::format("{} is a trace, which takes no arguments ({}); if it is a program, put "
-                        "-- before it",
-                        options.program[0], options.program[1]));
+    for (const std::string& word : options.program)
+        if (options.is_trace && !is_trace(word))
+            throw Error(
+                fmt::format("{} is a trace, which takes no arguments, and {} is none; if the first "
+                            "is a program, put -- before it",
+                            options.program[0], word));
     if (!options.is_trace) options.words.emplace_back("--");
     options.words.insert(options.words.end(), options.program.begin(), options.program.end());
 }

@@ -140,14 +140,14 @@ function draw() {
     svg.append(drawn('text', {x: middle, y: height - bottom + 20, 'text-anchor': 'middle'}, label));
     free = middle + half;
   }
-  svg.append(drawn('text', {x: (left + width) / 2, y: height - 6, 'text-anchor': 'middle'}, `--${option.name}`));
+  svg.append(drawn('text', {x: (left + width) / 2, y: height - 6, 'text-anchor': 'middle'}, option.name));
   for (const series of shown) {
     const line = series.points.map(point => `${x(point.size).toFixed(1)},${y(point.value).toFixed(1)}`);
     svg.append(drawn('polyline', {class: 'series', points: line.join(' '), style: `stroke: ${series.color}`,
                                   'stroke-dasharray': series.dashes}));
     for (const point of series.points) {
       const text = `${column.name} ${whole(point.value, column.unit)}: ` +
-        sweep.options.map(each => `--${each.name}=${point.point.options[each.name]}`).join(' ');
+        sweep.options.map(each => `${each.name}=${point.point.options[each.name]}`).join(' ');
       const tell = () => { status.textContent = text; };
       svg.append(drawn('circle', {cx: x(point.size), cy: y(point.value), r: isNarrow ? 4 : 4.5, tabindex: 0, role: 'img',
                                   'aria-label': text, style: `fill: ${series.color}`, onmouseenter: tell,
@@ -175,7 +175,7 @@ function tools() {
   return element('div', {class: 'tools'},
     choice('Show', columns.map(column => column.name), columns.indexOf(state.column),
            i => { state.column = columns[i]; }),
-    choice('over', sweep.options.map(option => `--${option.name}`), sweep.options.indexOf(state.option),
+    choice('over', sweep.options.map(option => option.name), sweep.options.indexOf(state.option),
            i => { state.option = sweep.options[i]; }),
     element('label', {}, box, 'logarithmic'));
 }

@@ -38,6 +38,10 @@ std::string replaced(std::string text, std::string_view mark, const std::string&
     return text;
 }
 
+Setting setting_of(const SweptOption& swept, const std::string& value) {
+    return {swept.option, swept.key.empty() ? value : swept.key + "=" + value, ""};
+}
+
 bool is_file(const std::string& path) {
     std::error_code error;
     return std::filesystem::is_regular_file(path, error);
@@ -111,35 +115,58 @@ Plan::Plan(const Options& options, Check check)
         const bool is_core = own && own->commands & (collector::kRun | command_);
         (is_core ? core_ : of_profilers).push_back(setting);
     }
+    // The trace varies slowest, so that the points of one are replayed together.
+    if (is_trace_ && program_.size() > 1) swept_.push_back({"trace", "", "", program_, {}});
     {
         const Profilers profilers(core_, of_profilers, command_);
-        // Options of one name form one list, at the place of the first.
-        std::vector<std::string> names;
-        for (const Setting& setting : of_profilers)
-            if (std::find(names.begin(), names.end(), setting.name) == names.end())
-                names.push_back(setting.name);
-        for (const std::string& name : names) {
-            const collector::ProfilerOption& option = profilers.option({name, "", ""});
-            std::vector<std::string> given;
-            for (const Setting& setting : of_profilers)
-                if (setting.name == name) given.push_back(setting.value);
-            if (option.type == VP_OPTION_OUTPUT_FILE) {
-                outputs_.push_back({name, given.back(), ""});
-                continue;
-            }
-            const ValueForm form{"--" + name, option.argument,
-                                 option.type == VP_OPTION_COUNT ? 1000u : 1024u};
-            std::vector<std::string> values = listed_values(form, given);
-            if (values.size() == 1)
-                fixed_.push_back({name, values.front(), ""});
-            else
-                swept_.push_back({name, values, sizes_of(form, values)});
-        }
+        take_options(of_profilers, profilers);
         find_files(profilers);
     }
     count_points();
     check_output_files();
     if (check == Check::kValues) check_values();
+}
+
+// Options of one name, and of one key, form one list, at the place of the first.
+void Plan::take_options(const std::vector<Setting>& given, const Profilers& profilers) {
+    struct List {
+        std::string name, key;
+        std::vector<std::string> values;
+    };
+    std::vector<List> lists;
+    for (const Setting& setting : given) {
+        List own{setting.name, "", {setting.value}};
+        if (profilers.option({setting.name, "", ""}).type == VP_OPTION_ASSIGNMENT) {
+            const std::size_t end = std::min(setting.value.find('='), setting.value.size());
+            if (end == setting.value.size())
+                throw Error(fmt::format("{}: write KEY=VALUES", written(setting)));
+            own = {setting.name, setting.value.substr(0, end), {setting.value.substr(end + 1)}};
+        }
+        const auto known = std::find_if(lists.begin(), lists.end(), [&](const List& list) {
+            return list.name == own.name && list.key == own.key;
+        });
+        if (known == lists.end())
+            lists.push_back(std::move(own));
+        else
+            known->values.push_back(own.values.front());
+    }
+    for (const List& list : lists) {
+        const collector::ProfilerOption& option = profilers.option({list.name, "", ""});
+        if (option.type == VP_OPTION_OUTPUT_FILE) {
+            outputs_.push_back({list.name, list.values.back(), ""});
+            continue;
+        }
+        const ValueForm form{"--" + list.name + (list.key.empty() ? "" : "=" + list.key),
+                             list.key.empty() ? option.argument : "VALUE",
+                             option.type == VP_OPTION_COUNT ? 1000u : 1024u};
+        std::vector<std::string> values = listed_values(form, list.values);
+        const SweptOption swept{list.key.empty() ? list.name : list.key, list.name, list.key,
+                                values, sizes_of(form, values)};
+        if (values.size() == 1)
+            fixed_.push_back(setting_of(swept, values.front()));
+        else
+            swept_.push_back(swept);
+    }
 }
 
 void Plan::count_points() {
@@ -194,7 +221,7 @@ void Plan::add_file(const std::string& path) {
 void Plan::find_files(const Profilers& profilers) {
     const auto add = [&](const std::string& path) { add_file(path); };
     if (is_trace_) {
-        add(program_.front());
+        for (const std::string& trace : program_) add(trace);
     } else {
         const collector::Program found = collector::find_program(program_);
         add(found.invoked);
@@ -228,7 +255,7 @@ std::string Plan::label(std::size_t point) const {
     const std::vector<std::string> own = values(point);
     std::vector<std::string> words;
     for (std::size_t i = 0; i < own.size(); ++i)
-        words.push_back(fmt::format("--{}={}", swept_[i].name, own[i]));
+        words.push_back(swept_[i].option.empty() ? own[i] : written(setting_of(swept_[i], own[i])));
     return join(words, " ");
 }
 
@@ -243,8 +270,13 @@ std::vector<Setting> Plan::settings(std::size_t point) const {
     for (const Setting& output : outputs_)
         all.push_back({output.name, replaced(output.value, kPointMark, name(point)), ""});
     const std::vector<std::string> own = values(point);
-    for (std::size_t i = 0; i < own.size(); ++i) all.push_back({swept_[i].name, own[i], ""});
+    for (std::size_t i = 0; i < own.size(); ++i)
+        if (!swept_[i].option.empty()) all.push_back(setting_of(swept_[i], own[i]));
     return all;
+}
+
+const std::string& Plan::trace(std::size_t point) const {
+    return program_[point / (size_ / program_.size())];
 }
 
 std::vector<std::string> Plan::command(std::size_t point, const std::string& events_file) const {
@@ -253,7 +285,11 @@ std::vector<std::string> Plan::command(std::size_t point, const std::string& eve
     for (const Setting& setting : settings(point)) words.push_back(written(setting));
     // % has no special meaning in this name.
     words.push_back("--out=" + replaced(events_file, "%", "%%"));
-    if (!is_trace_) words.emplace_back("--");
+    if (is_trace_) {
+        words.push_back(trace(point));
+        return words;
+    }
+    words.emplace_back("--");
     words.insert(words.end(), program_.begin(), program_.end());
     return words;
 }

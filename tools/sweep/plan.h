@@ -12,8 +12,11 @@
 
 namespace assay::sweep {
 
+// What differs between points: an option, a key of an option KEY=VALUE, or the trace.
 struct SweptOption {
-    std::string name;  // without dashes
+    std::string name;    // for people: --D1, D1.ways, trace
+    std::string option;  // without dashes; empty: the trace
+    std::string key;     // of an assignment
     std::vector<std::string> values;
     std::vector<std::uint64_t> sizes;  // of the values, for an axis; may be empty: see sizes_of()
 };
@@ -27,8 +30,10 @@ class Plan {
     explicit Plan(const Options& options, Check check = Check::kValues);
 
     std::size_t size() const { return size_; }
-    // The program, or the trace that is replayed.
+    // The program, or the traces that are replayed.
     const std::vector<std::string>& program() const { return program_; }
+    // The trace of a point.
+    const std::string& trace(std::size_t point) const;
     bool is_of_trace() const { return is_trace_; }
     const std::vector<SweptOption>& swept() const { return swept_; }
     // The values of the swept options. Points are numbered from 0. The last option varies fastest.
@@ -48,6 +53,7 @@ class Plan {
   private:
     struct Profilers;
 
+    void take_options(const std::vector<Setting>& given, const Profilers& profilers);
     void count_points();
     void check_output_files() const;
     void check_values();

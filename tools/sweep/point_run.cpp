@@ -156,24 +156,34 @@ PointRun::PointRun(const Plan& plan, const Folder& folder, std::span<const std::
         throw Error(fmt::format("cannot start a process: {}", reason_of_no_process(errno)));
     if (pid_ == 0) {
         begin_child(parent);
-        if (plan.is_of_trace()) replay(plan.program().front());
+        if (plan.is_of_trace()) replay(plan);
         execute(points_.front().command, points_.front().log->number());
     }
     setpgid(pid_, pid_);  // also in the parent, because either may be first
 }
 
 // Runs in the child. Failures of the whole replay go to the log of each point.
-void PointRun::replay(const std::string& trace) const {
+void PointRun::replay(const Plan& plan) const {
     log::call_before_line({});
-    std::vector<std::uint8_t> statuses(points_.size(), kExitFailure);
-    try {
-        std::vector<collector::ReplayPoint> points;
-        for (const Point& point : points_)
-            points.push_back({settings_of(point.command), point.log->number()});
-        const std::vector<int> got = collector::replay(points, trace);
-        statuses.assign(got.begin(), got.end());
-    } catch (const std::exception& e) {
-        for (const Point& point : points_) dprintf(point.log->number(), "assay: %s\n", e.what());
+    std::vector<std::uint8_t> statuses;
+    for (auto first = points_.begin(); first != points_.end();) {
+        const std::string& trace = plan.trace(first->number);
+        const auto end = std::find_if(first, points_.end(), [&](const Point& point) {
+            return plan.trace(point.number) != trace;
+        });
+        const std::span<const Point> together(first, end);
+        first = end;
+        try {
+            std::vector<collector::ReplayPoint> points;
+            for (const Point& point : together)
+                points.push_back({settings_of(point.command), point.log->number()});
+            const std::vector<int> got = collector::replay(points, trace);
+            statuses.insert(statuses.end(), got.begin(), got.end());
+        } catch (const std::exception& e) {
+            statuses.insert(statuses.end(), together.size(), kExitFailure);
+            for (const Point& point : together)
+                dprintf(point.log->number(), "assay: %s\n", e.what());
+        }
     }
     const ssize_t written = write(statuses_.number(), statuses.data(), statuses.size());
     _exit(written == static_cast<ssize_t>(statuses.size()) ? 0 : kExitFailure);

@@ -56,7 +56,7 @@ class PointRun {
         std::unique_ptr<Descriptor> log;
     };
 
-    [[noreturn]] void replay(const std::string& trace) const;
+    [[noreturn]] void replay(const Plan& plan) const;
     std::string keep(const Point& point) const;
 
     const Folder& folder_;

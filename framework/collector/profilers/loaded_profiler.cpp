@@ -335,7 +335,7 @@ void LoadedProfiler::check_names() const {
                 unusable(
                     fmt::format("its list of values \"{}\": use letters, digits, _ and -", list));
     for (const ProfilerOption& option : facts_.options)
-        if (!is_name(option.name) || option.type > VP_OPTION_COUNT)
+        if (!is_name(option.name) || option.type > VP_OPTION_ASSIGNMENT)
             unusable(
                 fmt::format("its option \"{}\" has no legal name, or a type ({}) that this assay "
                             "does not know",

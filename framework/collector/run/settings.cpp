@@ -16,6 +16,12 @@
 namespace assay::collector {
 namespace {
 
+// The key of an assignment; "" if it has none.
+std::string_view key_of(std::string_view assignment) {
+    const std::size_t end = assignment.find('=');
+    return end == std::string_view::npos ? std::string_view() : assignment.substr(0, end);
+}
+
 // Returns the value in the form that the profiler gets.
 std::string value_of(const Setting& setting, const ProfilerOption& option) {
     if (option.type == VP_OPTION_YES_NO || option.type == VP_OPTION_PROFILER) yes_or_no(setting);
@@ -24,6 +30,8 @@ std::string value_of(const Setting& setting, const ProfilerOption& option) {
         if (!number) bad_value(setting, "a whole number below 2^64, as 4000000, 4000k or 4M");
         return std::to_string(*number);
     }
+    if (option.type == VP_OPTION_ASSIGNMENT && key_of(setting.value).empty())
+        bad_value(setting, "KEY=VALUE");
     if (option.type != VP_OPTION_UNSIGNED) return setting.value;
     std::uint64_t number = 0;
     const char* end = setting.value.data() + setting.value.size();
@@ -80,10 +88,13 @@ std::vector<Given> assign_to_profilers(std::span<const Setting> settings,
     std::vector<Given> given(profilers.size());
     for (const Setting& setting : settings) {
         const auto [index, name] = owner(setting, profilers);
-        const std::string value = value_of(setting, *profilers[index]->option(name));
+        const ProfilerOption& option = *profilers[index]->option(name);
+        const std::string value = value_of(setting, option);
         Given& own = given[index];
-        std::erase_if(own,
-                      [&own_name = name](const auto& before) { return before.first == own_name; });
+        std::erase_if(own, [&, &own_name = name](const auto& before) {
+            return before.first == own_name &&
+                   (option.type != VP_OPTION_ASSIGNMENT || key_of(before.second) == key_of(value));
+        });
         own.emplace_back(name, value);
     }
     return given;
