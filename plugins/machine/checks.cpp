@@ -74,7 +74,8 @@ std::string complaint_of_cores(const Machine& machine) {
         if (core >= machine.cores)
             return "threads: the machine has no core " + std::to_string(core) +
                    "; cores are numbered from 0 to " + std::to_string(machine.cores - 1);
-    if (machine.caches.empty()) return "a machine needs caches";
+    if (machine.caches.empty() && machine.tlbs.empty())
+        return "a machine needs caches or translation buffers";
     if (machine.caches.size() > 32) return "a machine has at most 32 caches";
     return "";
 }

@@ -254,6 +254,17 @@ class Machines(unittest.TestCase):
         self.assertLess(large["DTLBm"], 8)
         self.assertEqual(small["Walks"], small["STLBm"])
 
+    def test_buffers_alone(self):
+        """They count the same as with caches beside them."""
+        tlbs = ("tlbs:\n  ITLB: {level: 1, holds: instructions, entries: 8}\n"
+                "  DTLB: {level: 1, holds: data, entries: 16, replacement: random}\n  STLB: {level: 2, entries: 64}\n")
+        alone = self.totals([PROGRAMS / "matrix"], self.machine(tlbs))
+        beside = self.totals([PROGRAMS / "matrix"], self.machine(
+            PLAIN.format(cores=1, i1="", d1="", ll="") + tlbs))
+        self.assertEqual(list(alone), ["Ir", "Dr", "Dw", "ITLBm", "DTLBm", "STLBm", "Walks"])
+        self.assertEqual(alone, {event: beside[event] for event in alone})
+        self.assertGreater(alone["DTLBm"], 1000)
+
     def of_walks(self, path):
         """What an events file counts in each function of huge_pages that walks."""
         events = read_events(path)

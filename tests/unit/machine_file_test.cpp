@@ -206,7 +206,7 @@ TEST_CASE("mistakes in a machine file are named with their lines") {
     says(refused("coherence: mesi\n" + fine), 1, "coherence needs a number of cores");
     says(refused("cores: 3\nclusters: 2\n" + fine), 1, "3 cores cannot be divided into 2 clusters");
     says(refused("clusters: 2\n" + fine), 1, "clusters need a number of cores");
-    says(refused("machine: a\n"), 1, "a machine needs caches");
+    says(refused("machine: a\n"), 1, "a machine needs caches or translation buffers");
     says(refused("machine\n"), 1, "a machine: write one \"key: value\" per line");
     says(refused("caches:\n  D1: [\n"), 3, "");
     says(refused("caches:\n  1D: {size: 32K, ways: 8}\n"), 2, "\"1D\" is not a name");
