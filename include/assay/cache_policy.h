@@ -21,7 +21,8 @@
 extern "C" {
 #endif
 
-#define CP_VERSION 1u
+/* Version 2 added what is marked (2). A library that was built for version 1 goes on working. */
+#define CP_VERSION 2u
 #define CP_REPLACEMENT_SYMBOL "assay_replacement"
 #define CP_PREFETCHER_SYMBOL "assay_prefetcher"
 
@@ -34,10 +35,44 @@ typedef struct cp_access {
     uint64_t pc;       /* of the instruction that refers or that caused the prefetch */
     uint32_t hit;      /* for prefetchers: 1 if the line was there */
     uint32_t first;    /* for prefetchers: 1 at the first reference to a prefetched line */
+    uint32_t kind;     /* (2) CP_FETCH, CP_READ or CP_WRITE: what the program does, or what has
+                          caused the prefetch */
+    uint32_t core;     /* (2) of the machine that refers, from 0 */
+    uint32_t dirty;    /* (2) for fill: 1 if memory does not have the line's data */
+    uint32_t reserved; /* 0 */
 } cp_access_t;
 
-/* A replacement policy. All members except `leave` are required. Free ways are filled first, the
- * lowest before others; then `victim` is asked. */
+enum { CP_FETCH = 0, CP_READ = 1, CP_WRITE = 2 };
+
+/* (2) A parameter from the machine file: a key that assay does not know, and its value. */
+typedef struct cp_parameter {
+    const char *name, *value;
+} cp_parameter_t;
+
+/* (2) A cache, for create_for. Valid during the call. Members may be added at the end. */
+typedef struct cp_cache {
+    uint32_t size;                    /* of this struct, as assay was built */
+    uint32_t level;                   /* from 1; 0 for a translation buffer */
+    const char* name;                 /* from the machine file */
+    uint64_t sets;                    /* not for prefetchers: 0 */
+    uint32_t ways;                    /* not for prefetchers: 0 */
+    uint32_t line_bytes;              /* bytes of a line, or 1 for a translation buffer */
+    uint64_t seed;                    /* of a policy, by default 1 */
+    uint32_t degree;                  /* of a prefetcher, by default 1 */
+    uint32_t distance;                /* of a prefetcher, by default 1 */
+    const cp_parameter_t* parameters; /* `parameter_count` of them, as the file has them */
+    uint64_t parameter_count;
+    /* Call this before create_for returns NULL: why it failed, for example which parameter is
+     * wrong. One line, copied. */
+    void (*error)(const char* message);
+} cp_cache_t;
+
+/* (2) Returned by `victim`: the line is not brought into this cache. Not allowed in inclusive
+ * caches, in data caches of one core with coherence, and in translation buffers. */
+#define CP_BYPASS UINT32_MAX
+
+/* A replacement policy. Required are `create` or `create_for`, `destroy`, `hit`, `victim` and
+ * `fill`. Free ways are filled first, the lowest before others; then `victim` is asked. */
 typedef struct cp_replacement {
     uint32_t size;    /* sizeof(cp_replacement_t) as the library was built */
     uint32_t version; /* CP_VERSION as the library was built */
@@ -54,9 +89,19 @@ typedef struct cp_replacement {
     void (*fill)(void* self, uint64_t set, uint32_t way, const cp_access_t* access);
     /* The line in `way` has been replaced or invalidated. */
     void (*leave)(void* self, uint64_t set, uint32_t way);
+
+    /* (2) In place of `create`. */
+    void* (*create_for)(const cp_cache_t* cache);
 } cp_replacement_t;
 
-/* A prefetcher. All members are required. */
+/* (2) A line to prefetch. */
+typedef struct cp_wish {
+    uint64_t line;
+    uint32_t level;    /* into the first cache of this level or below; 0: into this cache */
+    uint32_t reserved; /* 0 */
+} cp_wish_t;
+
+/* A prefetcher. Required are `create` or `create_for`, `destroy`, and `reference` or `wish`. */
 typedef struct cp_prefetcher {
     uint32_t size;    /* sizeof(cp_prefetcher_t) as the library was built */
     uint32_t version; /* CP_VERSION as the library was built */
@@ -67,6 +112,16 @@ typedef struct cp_prefetcher {
     /* A reference by the program has reached the cache. Stores the numbers of at most `room`
      * lines to prefetch in `lines`, and returns their number. */
     uint32_t (*reference)(void* self, const cp_access_t* access, uint64_t* lines, uint32_t room);
+
+    /* (2) In place of `create`. */
+    void* (*create_for)(const cp_cache_t* cache);
+    /* (2) In place of `reference`, for prefetches into other levels. */
+    uint32_t (*wish)(void* self, const cp_access_t* access, cp_wish_t* wishes, uint32_t room);
+    /* (2) The line of `access` has come into the cache. May be NULL. */
+    void (*fill)(void* self, const cp_access_t* access);
+    /* (2) `line` has left the cache. `unused`: a prefetch brought it, and nothing referred to it.
+     * May be NULL. */
+    void (*leave)(void* self, uint64_t line, uint32_t dirty, uint32_t unused);
 } cp_prefetcher_t;
 
 #ifdef __cplusplus

@@ -3,7 +3,7 @@
 namespace machine {
 
 CacheArray::CacheArray(std::uint64_t sets, std::uint32_t ways, Hash hash,
-                       const Replacement& replacement, bool stamped)
+                       const Replacement& replacement, bool stamped, const PolicyPlace& place)
     : ways_(ways),
       row_((ways + kRow - 1) / kRow * kRow),
       hash_(hash),
@@ -18,7 +18,7 @@ CacheArray::CacheArray(std::uint64_t sets, std::uint32_t ways, Hash hash,
       digests_(sets * row_),
       stamps_(stamped ? sets * ways : 0) {
     if (order_ == Order::kPolicy)
-        policy_ = make_policy(replacement, sets, ways);
+        policy_ = make_policy(replacement, sets, ways, place);
     else
         orders_.assign(sets, WayOrder(ways));
 }
@@ -29,17 +29,19 @@ std::uint32_t CacheArray::way_by_policy(std::uint64_t set, const Policy::Access&
     while (way < ways_ && first[way] != 0) ++way;
     if (way < ways_) return way;
     way = policy_->victim(set, access);
-    policy_->leave(set, way);
+    if (way != Policy::kBypass) policy_->leave(set, way);
     return way;
 }
 
-CacheArray::Inserted CacheArray::insert(std::uint64_t line, std::uint64_t flags, std::uint64_t pc,
+CacheArray::Inserted CacheArray::insert(std::uint64_t line, std::uint64_t flags, const Referrer& by,
                                         bool prefetch) {
     const std::uint64_t set = set_of(line);
-    const Policy::Access access{.line = line, .pc = pc, .prefetch = prefetch};
+    const Policy::Access access{
+        .line = line, .by = by, .prefetch = prefetch, .dirty = (flags & kDirty) != 0};
     // In a WayOrder, free ways come after all others.
     const std::uint32_t way =
         order_ == Order::kPolicy ? way_by_policy(set, access) : orders_[set].take_last(ways_);
+    if (way == Policy::kBypass) return {{}, nullptr};
     std::uint64_t& entry = entries_[set * ways_ + way];
     const std::uint64_t gone = entry;
     entry = line << kShift | flags | kValid;
@@ -50,6 +52,10 @@ CacheArray::Inserted CacheArray::insert(std::uint64_t line, std::uint64_t flags,
     else if (prefetch && order_ == Order::kRecency && ways_ > 1 &&
              entries_[set * ways_ + orders_[set].second()] != 0)
         orders_[set].swap_first_two();  // second to the most recent line
+    for (Prefetcher* const watcher : watchers_) {
+        if (gone != 0) watcher->leave(line_of(gone).number, gone & kDirty, gone & kPrefetched);
+        watcher->fill(line, by, prefetch, (flags & kDirty) != 0);
+    }
     return {line_of(gone), &entry};
 }
 
@@ -64,6 +70,8 @@ std::uint64_t CacheArray::remove(std::uint64_t line) {
         policy_->leave(set, way);
     else
         orders_[set].move_to_back(way, ways_);
+    for (Prefetcher* const watcher : watchers_)
+        watcher->leave(line, flags & kDirty, flags & kPrefetched);
     return flags;
 }
 

@@ -1,6 +1,7 @@
 // The lines in one cache or translation buffer, and the choice of the line to replace.
 #pragma once
 
+#include "plugins/machine/prefetcher.h"
 #include "plugins/machine/replacement.h"
 
 #include <bit>
@@ -29,7 +30,7 @@ class CacheArray {
     // `sets` is a power of two unless the hash is kModulus. `stamped`: lines have stamps. Throws
     // std::bad_alloc, and std::runtime_error if the policy's library is unusable.
     CacheArray(std::uint64_t sets, std::uint32_t ways, Hash hash, const Replacement& replacement,
-               bool stamped = false);
+               bool stamped = false, const PolicyPlace& place = {});
 
     struct Line {
         std::uint64_t number;
@@ -38,14 +39,14 @@ class CacheArray {
 
     // References the line. Returns its flags, or null if the line is not there. The pointer is
     // valid as long as the line is there.
-    std::uint64_t* touch(std::uint64_t line, std::uint64_t pc) {
+    std::uint64_t* touch(std::uint64_t line, const Referrer& by) {
         const std::uint64_t set = set_of(line);
         const std::uint32_t way = way_of(set, line);
         if (way == kNowhere) return nullptr;
         if (order_ == Order::kRecency)
             orders_[set].move_to_front(way);
         else if (order_ == Order::kPolicy)
-            policy_->hit(set, way, {.line = line, .pc = pc});
+            policy_->hit(set, way, {.line = line, .by = by});
         return &entries_[set * ways_ + way];
     }
     // The same, without changing anything.
@@ -55,19 +56,21 @@ class CacheArray {
         return way == kNowhere ? nullptr : &entries_[set * ways_ + way];
     }
     // References a line that find() has found, as touch() does.
-    void touch_found(const std::uint64_t* entry, std::uint64_t line, std::uint64_t pc) {
+    void touch_found(const std::uint64_t* entry, std::uint64_t line, const Referrer& by) {
         const std::uint64_t set = set_of(line);
         const auto place = static_cast<std::uint64_t>(entry - entries_.data());
         policy_->hit(set, static_cast<std::uint32_t>(place - set * ways_),
-                     {.line = line, .pc = pc});
+                     {.line = line, .by = by});
     }
     struct Inserted {
         Line gone;             // the replaced line; its flags are 0 if no line was replaced
-        std::uint64_t* entry;  // the pointer that touch() would return
+        std::uint64_t* entry;  // the pointer that touch() would return; null: bypassed
     };
     // Inserts a line that is not there, with these flags and kValid.
-    Inserted insert(std::uint64_t line, std::uint64_t flags, std::uint64_t pc,
+    Inserted insert(std::uint64_t line, std::uint64_t flags, const Referrer& by,
                     bool prefetch = false);
+    // Calls Prefetcher::fill and leave from now on. It must live longer.
+    void watch(Prefetcher& prefetcher) { watchers_.push_back(&prefetcher); }
     // True if the line, which is there, can be the most recent one of its set.
     bool can_be_last(std::uint64_t line) const {
         const std::uint64_t set = set_of(line);
@@ -160,6 +163,7 @@ class CacheArray {
     std::vector<WayOrder> orders_;        // by set
     std::vector<Stamp> stamps_;           // by entry
     std::unique_ptr<Policy> policy_;
+    std::vector<Prefetcher*> watchers_;
 };
 
 }  // namespace machine

@@ -24,12 +24,14 @@ struct CacheInstance {
     CacheInstance(const Machine& machine, std::uint32_t number)
         : lines(machine.caches[number].sets(machine.line), machine.caches[number].ways,
                 machine.caches[number].hash, machine.caches[number].replacement,
-                machine.caches[number].late != 0),
+                machine.caches[number].late != 0, place(machine, machine.caches[number])),
           late(machine.caches[number].late) {
         const Cache& cache = machine.caches[number];
         for (const Prefetch& prefetch : cache.prefetch) {
             const bool is_own = !is_of_front_end(machine, number, prefetch);
-            prefetchers.push_back(is_own ? make_prefetcher(prefetch, machine.line) : nullptr);
+            prefetchers.push_back(is_own ? make_prefetcher(prefetch, place(machine, cache))
+                                         : nullptr);
+            if (is_own && prefetchers.back()->watches()) lines.watch(*prefetchers.back());
             sees_hits = sees_hits || (is_own && machine::sees_hits(prefetch));
             sees_all = sees_all || sees_hits || !is_own;
         }
@@ -87,17 +89,30 @@ struct CacheInstance {
         return {.is_due = !entry || first || sees_all, .first = first};
     }
     // Inserts a line for a prefetcher, after the reference that caused it.
-    CacheArray::Inserted prefetch(std::uint64_t line, std::uint64_t flags, std::uint64_t pc,
-                                  std::uint32_t core, std::uint64_t executed) {
-        std::uint64_t& before = replaced(line);
-        if (before == line + 1) before = 0;
-        const auto inserted = lines.insert(line, kPrefetched | flags, pc, true);
-        if (late != 0) lines.stamp(inserted.entry) = {executed, core};
+    CacheArray::Inserted prefetch(std::uint64_t line, std::uint64_t flags, const Referrer& by,
+                                  std::uint64_t executed) {
+        const auto inserted = lines.insert(line, kPrefetched | flags, by, true);
+        if (!inserted.entry) return inserted;
+        if (!replaced_.empty()) {
+            std::uint64_t& before = replaced(line);
+            if (before == line + 1) before = 0;
+        }
+        if (late != 0) lines.stamp(inserted.entry) = {executed, by.core};
+        if (replaced_.empty()) return inserted;
         if (inserted.gone.flags != 0) replaced(inserted.gone.number) = inserted.gone.number + 1;
         return inserted;
     }
 
   private:
+    // A bypassed line would be missing in an inclusive cache, and for coherence.
+    static PolicyPlace place(const Machine& machine, const Cache& cache) {
+        const bool is_coherent = machine.protocol != Protocol::kNone && cache.of == Of::kCore &&
+                                 cache.holds != Holds::kInstructions;
+        return {.name = cache.name,
+                .level = cache.level,
+                .line_bytes = machine.line,
+                .may_bypass = cache.inclusion != Inclusion::kInclusive && !is_coherent};
+    }
     // Measured by the core that prefetched the line, because the progress of other cores since then
     // is unknown. The time can be slightly before the prefetch if two threads take turns on a core
     // within a block.

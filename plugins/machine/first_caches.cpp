@@ -103,7 +103,7 @@ void FirstCaches::refer_further(const Touch& touch, std::uint64_t* entry, Steps&
     if (entry) {
         *entry |= flags;
     } else {
-        const auto inserted = cache.lines.insert(touch.line, flags, touch.reference.pc);
+        const auto inserted = cache.lines.insert(touch.line, flags, by(touch));
         Demand made = demand(touch.line, cache.lines, inserted, touch.record);
         made.is_miss = std::exchange(core_->missed[data], touch.record) != touch.record;
         demands.push_back(made);
@@ -118,16 +118,15 @@ void FirstCaches::prefetch(const Touch& touch, bool hit, bool first, Steps& step
     const Prefetcher::Reference reference{
         .line = touch.line,
         .address = std::max(touch.reference.address, touch.line << line_shift_),
-        .pc = touch.reference.pc,
         .hit = hit,
-        .first = first};
+        .first = first,
+        .by = by(touch)};
     for (const auto& prefetcher : cache.prefetchers) {
         wanted_.clear();
         prefetcher->reference(reference, wanted_);
-        for (const std::uint64_t line : wanted_.all()) {
+        for (const auto& [line, level] : wanted_.all()) {
             if (line > kMostLine || cache.lines.find(line)) continue;
-            const auto inserted =
-                cache.prefetch(line, 0, touch.reference.pc, number_, touch.reference.executed);
+            const auto inserted = cache.prefetch(line, 0, by(touch), touch.reference.executed);
             Demand made = demand(line, cache.lines, inserted, touch.record);
             made.is_prefetch = 1;
             steps.demands.push_back(made);

@@ -59,10 +59,14 @@ class FirstCaches {
 
         bool data() const { return reference.kind != Kind::kFetch; }
     };
+    Referrer by(const Touch& touch) const {
+        const Reference& reference = touch.reference;
+        return {reference.pc, reference.writes ? Kind::kWrite : reference.kind, number_};
+    }
 
     void refer_to_line(const Touch& touch, Steps& steps) {
         CacheInstance& cache = *core_->caches[touch.data()];
-        std::uint64_t* const entry = cache.lines.touch(touch.line, touch.reference.pc);
+        std::uint64_t* const entry = cache.lines.touch(touch.line, by(touch));
         if (!entry || (*entry & kPrefetched) || cache.sees_hits || cache.kinds)
             return refer_further(touch, entry, steps);
         *entry |= touch.reference.writes ? written_ : 0;

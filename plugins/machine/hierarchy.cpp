@@ -182,7 +182,7 @@ std::uint64_t Hierarchy::bring(Request& request, std::uint32_t cache) {
     if (cache == kMemory) return 0;
     const Rules& rules = rules_[cache];
     CacheArray& lines = request.core.caches[cache]->lines;
-    std::uint64_t* const entry = lines.touch(request.line, request.reference.pc);
+    std::uint64_t* const entry = lines.touch(request.line, referrer(request));
     if (!entry && rules.is_coherent && !request.is_coherent) ask_to_read(request);
     if (!request.prefetch) observe(request, cache, entry);
     if (entry && !rules.is_exclusive) return 0;
@@ -201,7 +201,7 @@ void Hierarchy::write(Request& request, std::uint32_t cache) {
     if (cache == kMemory) return;
     const Rules& rules = rules_[cache];
     std::uint64_t* const entry =
-        request.core.caches[cache]->lines.touch(request.line, request.reference.pc);
+        request.core.caches[cache]->lines.touch(request.line, referrer(request));
     const bool is_first = rules.is_coherent && !request.is_coherent;
     std::uint64_t written = rules.writes_back ? std::uint64_t{kDirty} : 0;
     if (rules.is_coherent) {
@@ -228,8 +228,15 @@ void Hierarchy::write(Request& request, std::uint32_t cache) {
 
 void Hierarchy::put(Request& request, std::uint32_t cache, std::uint64_t flags) {
     const auto inserted = request.core.caches[cache]->lines.insert(
-        request.line, flags & rules_[cache].stays, request.reference.pc, request.prefetch);
+        request.line, flags & rules_[cache].stays, referrer(request), request.prefetch);
+    if (!inserted.entry) return bypass(request, cache, request.line, flags);
     if (inserted.gone.flags != 0) make_room(request, request.number, cache, inserted.gone);
+}
+
+// Written data of a line that does not come into the cache goes to the caches below.
+void Hierarchy::bypass(Request& request, std::uint32_t cache, std::uint64_t line,
+                       std::uint64_t flags) {
+    if (flags & kDirty) hand_down(request, request.number, cache, line, flags);
 }
 
 void Hierarchy::make_room(Request& request, std::uint32_t number, std::uint32_t cache,
@@ -291,7 +298,8 @@ bool Hierarchy::hand_down(Request& request, std::uint32_t number, std::uint32_t 
             return rules.is_coherent;
         }
         if (!entry && rules.is_exclusive && may_hand_down(request, cache, below, line)) {
-            const auto inserted = lines.insert(line, flags & rules.stays, request.reference.pc);
+            const auto inserted = lines.insert(line, flags & rules.stays, referrer(request));
+            if (!inserted.entry) continue;
             if (inserted.gone.flags != 0) make_room(request, number, below, inserted.gone);
             return rules.is_coherent;
         }
@@ -320,13 +328,13 @@ void Hierarchy::prefetch_behind(Request& request) {
         const Prefetcher::Reference reference{
             .line = request.line,
             .address = std::max(request.reference.address, request.line << line_shift_),
-            .pc = request.reference.pc,
             .hit = trigger.hit,
-            .first = trigger.first};
+            .first = trigger.first,
+            .by = referrer(request)};
         const auto& prefetchers = request.core.caches[trigger.cache]->prefetchers;
         for (std::uint32_t i = 0; i < prefetchers.size(); ++i) {
             want(prefetchers[i].get(), i, reference, request.wishes);
-            for (const std::uint64_t line : wanted_.all()) prefetch(request, trigger.cache, line);
+            for (const auto& wanted : wanted_.all()) prefetch(request, trigger.cache, wanted);
         }
     }
 }
@@ -348,7 +356,7 @@ void Hierarchy::prefetch_wanted(std::uint32_t number, const Reference& reference
                     .line = line,
                     .counts = counts};
     const std::uint32_t first = first_[reference.kind != Kind::kFetch];
-    for (const std::uint64_t wanted : wanted_.all()) prefetch(request, first, wanted);
+    for (const auto& wanted : wanted_.all()) prefetch(request, first, wanted);
 }
 
 void Hierarchy::grant(std::uint32_t number, const Reference& reference,
@@ -362,9 +370,15 @@ void Hierarchy::grant(std::uint32_t number, const Reference& reference,
     }
 }
 
-void Hierarchy::prefetch(Request& behind, std::uint32_t cache, std::uint64_t line) {
+void Hierarchy::prefetch(Request& behind, std::uint32_t cache, const Prefetcher::Wanted& wanted) {
+    const std::uint64_t line = wanted.line;
+    if (line > kMostLine) return;
+    const auto has_it = [&] { return behind.core.caches[cache]->lines.find(line); };
+    while (machine_.caches[cache].level < wanted.level && rules_[cache].next != kMemory &&
+           !has_it())
+        cache = rules_[cache].next;
+    if (has_it()) return;
     CacheInstance& instance = *behind.core.caches[cache];
-    if (line > kMostLine || instance.lines.find(line)) return;
     Request request{.core = behind.core,
                     .number = behind.number,
                     .reference = behind.reference,
@@ -376,8 +390,9 @@ void Hierarchy::prefetch(Request& behind, std::uint32_t cache, std::uint64_t lin
     if (coherent_ && !may_prefetch(request, cache)) return;
     count(request.counts, columns_.caches[cache].prefetched);
     const std::uint64_t flags = bring(request, rules_[cache].next) & rules_[cache].stays;
-    const auto inserted = instance.prefetch(line, flags, request.reference.pc, request.number,
-                                            request.reference.executed);
+    const auto inserted =
+        instance.prefetch(line, flags, referrer(request), request.reference.executed);
+    if (!inserted.entry) bypass(request, cache, line, flags);
     drop_fetched(request);
     if (inserted.gone.flags != 0) make_room(request, request.number, cache, inserted.gone);
 }

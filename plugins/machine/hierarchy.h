@@ -46,26 +46,26 @@ class Hierarchy {
         const std::uint64_t end = reference.address + std::min(reference.bytes, machine_.line) - 1;
         const std::uint64_t line = reference.address >> line_shift_;
         CacheInstance& first = *cores_[core]->caches[quick.cache];
+        const Referrer by = referrer(reference, core);
         if (end >> line_shift_ != line) {
             if (reference.writes || first.sees_hits || quick.sees_hits || !wishes.empty())
                 return false;
             const std::uint64_t second = (end >> line_shift_) & kMostLine;
             const std::uint64_t* const entry = first.lines.find(second);
-            if (!entry || (*entry & (kPrefetched | kWatched)) ||
-                !hits_quickly(first, line, reference))
+            if (!entry || (*entry & (kPrefetched | kWatched)) || !hits_quickly(first, line, by))
                 return false;
-            first.lines.touch(second, reference.pc);
+            first.lines.touch(second, by);
             return true;
         }
         std::uint64_t* const entry =
-            quick.sees_hits ? finds_quickly(first, line) : hits_quickly(first, line, reference);
+            quick.sees_hits ? finds_quickly(first, line) : hits_quickly(first, line, by);
         if (!entry) return false;
         if (reference.writes) {
             if (!quick.writes_back) return false;
             if (quick.asks && !is_alone_ && !(*entry & kModified)) return false;
             *entry |= quick.written;
         }
-        if (quick.sees_hits) first.lines.touch_found(entry, line & kMostLine, reference.pc);
+        if (quick.sees_hits) first.lines.touch_found(entry, line & kMostLine, by);
         if (first.sees_hits || !wishes.empty())
             prefetch_behind_hit(core, reference, line & kMostLine, wishes, counts);
         return true;
@@ -143,8 +143,8 @@ class Hierarchy {
     // References the line. Returns its flags if a hit changes only the order of replacement,
     // otherwise null.
     static std::uint64_t* hits_quickly(CacheInstance& cache, std::uint64_t line,
-                                       const Reference& reference) {
-        std::uint64_t* const entry = cache.lines.touch(line & kMostLine, reference.pc);
+                                       const Referrer& by) {
+        std::uint64_t* const entry = cache.lines.touch(line & kMostLine, by);
         return entry && !(*entry & (kPrefetched | kWatched)) ? entry : nullptr;
     }
     // The same, without changing anything.
@@ -152,12 +152,19 @@ class Hierarchy {
         std::uint64_t* const entry = cache.lines.find(line & kMostLine);
         return entry && !(*entry & (kPrefetched | kWatched)) ? entry : nullptr;
     }
+    static Referrer referrer(const Reference& reference, std::uint32_t core) {
+        return {reference.pc, reference.writes ? Kind::kWrite : reference.kind, core};
+    }
+    static Referrer referrer(const Request& request) {
+        return referrer(request.reference, request.number);
+    }
     void refer_to_line(Request& request);
     // Makes the line available to the cache above. If it comes from an exclusive cache, returns the
     // flags that it keeps, otherwise 0.
     std::uint64_t bring(Request& request, std::uint32_t cache);
     void write(Request& request, std::uint32_t cache);
     void put(Request& request, std::uint32_t cache, std::uint64_t flags);
+    void bypass(Request& request, std::uint32_t cache, std::uint64_t line, std::uint64_t flags);
     // Handles the line that a cache of that core has replaced.
     void make_room(Request& request, std::uint32_t number, std::uint32_t cache,
                    CacheArray::Line gone);
@@ -173,9 +180,9 @@ class Hierarchy {
                              std::span<const Wish> wishes, const Counts& counts) {
         const Prefetcher::Reference hit{.line = line,
                                         .address = reference.address,
-                                        .pc = reference.pc,
                                         .hit = true,
-                                        .first = false};
+                                        .first = false,
+                                        .by = referrer(reference, core)};
         const std::uint32_t cache = first_[reference.kind != Kind::kFetch];
         const auto& prefetchers = cores_[core]->caches[cache]->prefetchers;
         for (std::uint32_t i = 0; i < prefetchers.size(); ++i) {
@@ -189,7 +196,7 @@ class Hierarchy {
               std::span<const Wish> wishes);
     void prefetch_wanted(std::uint32_t core, const Reference& reference, std::uint64_t line,
                          std::uint64_t* counts);
-    void prefetch(Request& behind, std::uint32_t cache, std::uint64_t line);
+    void prefetch(Request& behind, std::uint32_t cache, const Prefetcher::Wanted& wanted);
     void prefetch_for_program(Request& request, std::uint32_t level);
     // Removes the line from the caches of all cores. `stays`: only writes it back.
     void flush(Request& request, bool stays);

@@ -20,11 +20,15 @@ enum class Inclusion { kNone, kInclusive, kExclusive };
 
 enum class Hash { kModulus, kXor };
 
+// Of a library's policy or prefetcher: keys that assay does not know, and their values.
+using Parameters = std::vector<std::pair<std::string, std::string>>;
+
 struct Replacement {
     // lru, fifo, random, lfu, plru, bit-plru, srrip, brrip, drrip, ship, or the path of a library
     // (assay/cache_policy.h).
     std::string policy = "lru";
     std::uint64_t seed = 1;
+    Parameters parameters;
 };
 
 struct Prefetch {
@@ -32,6 +36,7 @@ struct Prefetch {
     std::string kind;
     std::uint32_t degree = 1;    // lines requested after one reference
     std::uint32_t distance = 1;  // distance of the first requested line
+    Parameters parameters;
 };
 
 struct Cache {

@@ -153,12 +153,14 @@ Replacement Reader::replacement(const YAML::Node& node) const {
         policy(node);
         return found;
     }
+    if (node["policy"]) policy(node["policy"]);
     each(node, "replacement",
          [&](const std::string& key, const YAML::Node& at, const YAML::Node& value) {
-             if (key == "policy")
-                 policy(value);
-             else if (key == "seed")
+             if (key == "policy") return;
+             if (key == "seed")
                  found.seed = number(value, key, 0, UINT32_MAX);
+             else if (!is_policy(found.policy))
+                 found.parameters.emplace_back(key, text(value, key));
              else
                  unknown(at, {"policy", "seed"});
          });
@@ -179,18 +181,20 @@ Prefetch Reader::prefetcher(const YAML::Node& node) const {
         kind(node);
         return found;
     }
+    if (!node["kind"]) fail(node, "prefetch needs a kind");
+    kind(node["kind"]);
     each(node, "prefetch",
          [&](const std::string& key, const YAML::Node& at, const YAML::Node& value) {
-             if (key == "kind")
-                 kind(value);
-             else if (key == "degree")
+             if (key == "kind") return;
+             if (key == "degree")
                  found.degree = number(value, key, 1, Prefetcher::kMostLines);
              else if (key == "distance")
                  found.distance = number(value, key, 1, 1024);
+             else if (!is_prefetcher(found.kind))
+                 found.parameters.emplace_back(key, text(value, key));
              else
                  unknown(at, {"kind", "degree", "distance"});
          });
-    if (found.kind.empty()) fail(node, "prefetch needs a kind");
     return found;
 }
 

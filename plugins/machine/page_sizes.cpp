@@ -8,11 +8,13 @@ namespace machine {
 PageBuffer::PageBuffer(const Tlb& tlb) : sets_(tlb.sets()), ways_(tlb.ways) {
     const bool lru = tlb.replacement.policy == "lru";
     entries_.resize(lru ? tlb.entries : 1);
-    if (!lru) other_.emplace(tlb.sets(), tlb.ways, Hash::kModulus, tlb.replacement);
+    if (!lru)
+        other_.emplace(tlb.sets(), tlb.ways, Hash::kModulus, tlb.replacement, false,
+                       PolicyPlace{.name = tlb.name});
 }
 
 bool PageBuffer::search(std::uint64_t page) {
-    if (other_) return other_->touch(page, 0) != nullptr;
+    if (other_) return other_->touch(page, {}) != nullptr;
     const std::size_t first = page % sets_ * ways_;
     for (std::size_t i = first; i < first + ways_; ++i)
         if (entries_[i].page == page) {
@@ -25,7 +27,7 @@ bool PageBuffer::search(std::uint64_t page) {
 
 void PageBuffer::insert(std::uint64_t page) {
     if (other_) {
-        other_->insert(page, 0, 0);
+        other_->insert(page, 0, {});
         return;
     }
     const auto first = entries_.begin() + static_cast<std::ptrdiff_t>(page % sets_ * ways_);

@@ -36,7 +36,7 @@ class Stride final : public Prefetcher {
                  static_cast<unsigned>(std::countr_zero(line_bytes))) {}
 
     void reference(const Reference& reference, Lines& wanted) override {
-        table_.reference(reference.pc, reference.address,
+        table_.reference(reference.by.pc, reference.address,
                          [&](std::uint64_t line) { wanted.add(line); });
     }
 
@@ -157,13 +157,13 @@ bool sees_hits(const Prefetch& prefetch) {
     return prefetch.kind == "stride" || !is_prefetcher(prefetch.kind);
 }
 
-std::unique_ptr<Prefetcher> make_prefetcher(const Prefetch& prefetch, std::uint32_t line_bytes) {
+std::unique_ptr<Prefetcher> make_prefetcher(const Prefetch& prefetch, const PolicyPlace& place) {
     const std::string& kind = prefetch.kind;
     if (kind == "next-line") return std::make_unique<NextLine>(prefetch);
-    if (kind == "stride") return std::make_unique<Stride>(prefetch, line_bytes);
+    if (kind == "stride") return std::make_unique<Stride>(prefetch, place.line_bytes);
     if (kind == "stream") return std::make_unique<Stream>(prefetch);
     if (kind == "best-offset") return std::make_unique<BestOffset>(prefetch);
-    return load_prefetcher(prefetch, line_bytes);
+    return load_prefetcher(prefetch, place);
 }
 
 }  // namespace machine

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "plugins/machine/machine.h"
+#include "plugins/machine/replacement.h"
 
 #include <algorithm>
 #include <array>
@@ -66,22 +67,27 @@ class Prefetcher {
     struct Reference {
         std::uint64_t line;
         std::uint64_t address;
-        std::uint64_t pc;
         bool hit;
         bool first;  // first reference since the line was prefetched
+        Referrer by;
+    };
+
+    struct Wanted {
+        std::uint64_t line;
+        std::uint32_t level;  // into the first cache of this level or below; 0: into its own
     };
 
     // The requested lines. Lines beyond kMostLines are dropped.
     class Lines {
       public:
-        void add(std::uint64_t line) {
-            if (count_ < kMostLines) lines_[count_++] = line;
+        void add(std::uint64_t line, std::uint32_t level = 0) {
+            if (count_ < kMostLines) lines_[count_++] = {line, level};
         }
         void clear() { count_ = 0; }
-        std::span<const std::uint64_t> all() const { return {lines_.data(), count_}; }
+        std::span<const Wanted> all() const { return {lines_.data(), count_}; }
 
       private:
-        std::array<std::uint64_t, kMostLines> lines_;
+        std::array<Wanted, kMostLines> lines_;
         std::uint32_t count_ = 0;
     };
 
@@ -91,6 +97,12 @@ class Prefetcher {
     Prefetcher& operator=(const Prefetcher&) = delete;
 
     virtual void reference(const Reference& reference, Lines& wanted) = 0;
+    // True if it needs fill() and leave().
+    virtual bool watches() const { return false; }
+    // A line has come into the cache.
+    virtual void fill(std::uint64_t, const Referrer&, bool /*prefetch*/, bool /*dirty*/) {}
+    // A line has left the cache. `unused`: prefetched and not referenced since.
+    virtual void leave(std::uint64_t, bool /*dirty*/, bool /*unused*/) {}
 };
 
 bool is_prefetcher(const std::string& kind);
@@ -99,10 +111,10 @@ std::vector<std::string> prefetcher_names();
 bool sees_hits(const Prefetch& prefetch);
 
 // Throws std::runtime_error if the library that `prefetch` names is unusable.
-std::unique_ptr<Prefetcher> make_prefetcher(const Prefetch& prefetch, std::uint32_t line_bytes);
+std::unique_ptr<Prefetcher> make_prefetcher(const Prefetch& prefetch, const PolicyPlace& place);
 
 // Loads a prefetcher of the user. Throws std::runtime_error with the library's name if it is
 // unusable.
-std::unique_ptr<Prefetcher> load_prefetcher(const Prefetch& prefetch, std::uint32_t line_bytes);
+std::unique_ptr<Prefetcher> load_prefetcher(const Prefetch& prefetch, const PolicyPlace& place);
 
 }  // namespace machine

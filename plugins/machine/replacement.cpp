@@ -227,7 +227,7 @@ class Ship final : public Rrip {
     }
     void fill(std::uint64_t set, std::uint32_t way, const Access& access) override {
         const auto signature =
-            static_cast<std::uint16_t>((access.pc ^ access.pc >> 14) % kSignatures);
+            static_cast<std::uint16_t>((access.by.pc ^ access.by.pc >> 14) % kSignatures);
         lines_[set * ways_ + way] = {signature, false};
         predict(set, way, counters_[signature] == 0 ? kDistant : kLong);
     }
@@ -273,7 +273,7 @@ bool forgets_repetition(const Replacement& replacement) {
 }
 
 std::unique_ptr<Policy> make_policy(const Replacement& replacement, std::uint64_t sets,
-                                    std::uint32_t ways) {
+                                    std::uint32_t ways, const PolicyPlace& place) {
     const std::string& name = replacement.policy;
     if (name == "lru") return std::make_unique<Oldest>(sets, ways, false);
     if (name == "fifo") return std::make_unique<Oldest>(sets, ways, true);
@@ -285,7 +285,7 @@ std::unique_ptr<Policy> make_policy(const Replacement& replacement, std::uint64_
     if (name == "brrip") return std::make_unique<Brrip>(sets, ways);
     if (name == "drrip") return std::make_unique<Drrip>(sets, ways);
     if (name == "ship") return std::make_unique<Ship>(sets, ways);
-    return load_policy(replacement, sets, ways);
+    return load_policy(replacement, sets, ways, place);
 }
 
 }  // namespace machine

@@ -1,6 +1,7 @@
 // Replacement policies with a state for each line or set. They choose the line to replace.
 #pragma once
 
+#include "plugins/machine/columns.h"
 #include "plugins/machine/machine.h"
 
 #include <bit>
@@ -66,12 +67,30 @@ class WayOrder {
     std::uint64_t digits_;
 };
 
+// Who refers to a line, or causes a prefetch.
+struct Referrer {
+    std::uint64_t pc = 0;  // of the instruction
+    Kind kind = Kind::kRead;
+    std::uint32_t core = 0;
+};
+
+// The cache that a policy or prefetcher belongs to.
+struct PolicyPlace {
+    std::string name;
+    std::uint32_t level = 0;  // 0: a translation buffer
+    std::uint32_t line_bytes = 1;
+    bool may_bypass = false;
+};
+
 class Policy {
   public:
+    static constexpr std::uint32_t kBypass = UINT32_MAX;
+
     struct Access {
         std::uint64_t line = 0;
-        std::uint64_t pc = 0;  // of the instruction that references the line or causes the prefetch
+        Referrer by;
         bool prefetch = false;
+        bool dirty = false;  // of the line that comes
     };
 
     Policy() = default;
@@ -80,7 +99,7 @@ class Policy {
     Policy& operator=(const Policy&) = delete;
 
     virtual void hit(std::uint64_t set, std::uint32_t way, const Access& access) = 0;
-    // Called only if all ways of the set are in use.
+    // Called only if all ways of the set are in use. kBypass: the line does not come.
     virtual std::uint32_t victim(std::uint64_t set, const Access& access) = 0;
     virtual void fill(std::uint64_t set, std::uint32_t way, const Access& access) = 0;
     // The line has been replaced or invalidated.
@@ -97,7 +116,7 @@ bool forgets_repetition(const Replacement& replacement);
 
 // Throws std::runtime_error if the library that `replacement` names is unusable.
 std::unique_ptr<Policy> make_policy(const Replacement& replacement, std::uint64_t sets,
-                                    std::uint32_t ways);
+                                    std::uint32_t ways, const PolicyPlace& place = {});
 
 // Policies and prefetchers of the user: libraries with the interface assay/cache_policy.h.
 
@@ -105,6 +124,6 @@ std::unique_ptr<Policy> make_policy(const Replacement& replacement, std::uint64_
 std::vector<std::string> libraries(const Machine& machine);
 // Throws std::runtime_error with the library's name if it is unusable.
 std::unique_ptr<Policy> load_policy(const Replacement& replacement, std::uint64_t sets,
-                                    std::uint32_t ways);
+                                    std::uint32_t ways, const PolicyPlace& place);
 
 }  // namespace machine

@@ -8,6 +8,7 @@ import support
 from support import PLUGINS, PROGRAMS, profile, read_events
 
 POLICY = PLUGINS / "own_policy.so"
+POLICY_2 = PLUGINS / "own_policy_2.so"
 
 PLAIN = """
 cores: {cores}
@@ -379,6 +380,71 @@ class Machines(unittest.TestCase):
         self.assay("replay", "-q", "--plugin=cache", self.own(POLICY), "-o", self.folder / "again",
                    trace)
         self.assertEqual(read_events(self.folder / "again").functions, wanted.functions)
+
+    def of_references(self, references, machine):
+        """What is counted for these references, such as "L 0" for a load from line 0, of a program
+        that consists of them."""
+        lackey = self.folder / "references"
+        lackey.write_text("".join(
+            f"I  00400000,4\n {reference.split()[0]} {0x100000 + 64 * int(reference.split()[1]):x},4\n"
+            for reference in references))
+        trace, out = self.folder / "imported", self.folder / "counted"
+        self.assay("trace", "--import=lackey", lackey, "-o", trace)
+        self.assay("replay", "-q", "--plugin=cache", self.machine(machine), "-o", out, trace)
+        events = read_events(out)
+        return dict(zip(events.events, events.totals()))
+
+    def test_a_policy_of_version_1(self):
+        policy = PLUGINS / "policy_version_1.so"
+        self.assertEqual(self.events([PROGRAMS / "work"], self.own(policy)).functions,
+                         self.events([PROGRAMS / "work"], self.own()).functions)
+        refused = profile(["true"], self.own(f"{{policy: {policy}, alpha: 3}}"), out=self.folder / "no")
+        self.assertEqual(refused.returncode, 125)
+        self.assertIn("takes no parameters, but the machine gives alpha", refused.stderr)
+
+    def test_bypass(self):
+        """Two lines fill D1. Another line that bypasses it misses each time, and is written in L2."""
+        levels = ("caches:\n  D1: {{level: 1, holds: data, size: 128, ways: 2, replacement: "
+                  f"{{{{policy: {POLICY_2}, bypass: {{}}}}}}}}}}\n"
+                  "  L2: {{level: 2, size: 256, ways: 4, writes: back}}\n")
+        references = ["L 0", "L 1", "S 2", "S 2", "L 0", "L 2", "L 3", "L 4", "L 5", "L 6"]
+        found = self.of_references(references, levels.format("write"))
+        # 0 and 1 fill D1; 2 misses at both writes; the loads of 2 to 6 replace lines.
+        self.assertEqual((found["D1mr"], found["D1mw"]), (7, 2))
+        self.assertEqual((found["D2mr"], found["D2mw"]), (6, 1))
+        self.assertEqual(found["L2wb"], 1)
+        found = self.of_references(references, levels.format("read write"))
+        self.assertEqual((found["D1mr"], found["D1mw"]), (7, 2))
+        self.assertEqual(self.of_references(["L 0", "L 1", "L 2", "L 0", "L 1"], levels.format("read"))["D1mr"], 3)
+        self.assertEqual(self.of_references(["L 0", "L 1", "L 2", "L 0", "L 1"], levels.format("no"))["D1mr"], 5)
+
+    def test_bypass_of_what_must_get_each_line(self):
+        for place in ("inclusion: inclusive", ""):
+            machine = (f"cores: 2\ncoherence: mesi\ncaches:\n  D1: {{level: 1, holds: data, of: core, size: 128, "
+                       f"ways: 2{'' if place else f', replacement: {{policy: {POLICY_2}, bypass: read}}'}}}\n"
+                       f"  L2: {{level: 2, size: 256, ways: 2{f', {place}, replacement: {{policy: {POLICY_2}, bypass: read}}' if place else ''}}}\n")
+            ran = profile([PROGRAMS / "work"], self.machine(machine), out=self.folder / "no")
+            self.assertEqual(ran.returncode, 125, ran.stderr)
+            self.assertIn(f"its victim bypassed {'L2' if place else 'D1'}, which must get each line", ran.stderr)
+
+    def test_prefetches_into_other_levels(self):
+        def counted(references, into):
+            return self.of_references(references, (
+                "caches:\n  D1: {level: 1, holds: data, size: 128, ways: 2, "
+                f"prefetch: {{kind: {POLICY_2}, into: {into}}}}}\n"
+                "  L2: {level: 2, size: 4K, ways: 4}\n"))
+        found = counted(["L 0", "L 1"], 2)
+        self.assertEqual((found["D1mr"], found["D2mr"]), (2, 1))
+        found = counted(["L 0", "L 1"], 0)
+        self.assertEqual((found["D1mr"], found["D2mr"], found["D1pf"]), (1, 1, 1))
+        # Line 1 leaves unused when line 8 comes, and the prefetcher stops.
+        found = counted(["L 0", "L 8", "L 16", "L 17"], 0)
+        self.assertEqual((found["D1mr"], found["D1pf"], found["D1pfx"]), (4, 1, 1))
+        wrong = profile(["true"], self.machine(
+            f"caches:\n  D1: {{size: 1K, ways: 2, prefetch: {{kind: {POLICY_2}, inot: 2}}}}\n"),
+            out=self.folder / "no")
+        self.assertEqual(wrong.returncode, 125)
+        self.assertIn("own_policy_2.so: there is no such parameter", wrong.stderr)
 
     def test_what_a_policy_does_to_its_process_costs_the_columns(self):
         prefetch = f", prefetch: {POLICY}"
