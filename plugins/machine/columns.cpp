@@ -34,6 +34,11 @@ std::string joined(const std::vector<std::string>& terms, const char* between) {
     return all;
 }
 
+// As a part of a formula; "" of nothing.
+std::string sum(const std::vector<std::string>& terms) {
+    return terms.size() > 1 ? "(" + joined(terms, " + ") + ")" : joined(terms, "");
+}
+
 }  // namespace
 
 std::string level_name(const Machine& machine, std::uint32_t level) {
@@ -137,8 +142,7 @@ void Columns::derive_all(const Machine& machine) {
     std::vector<std::string> cycles = {"Ir"};
     const auto cost = [&](const std::vector<std::string>& events, std::uint32_t latency) {
         if (latency == 0 || events.empty()) return;
-        cycles.push_back((events.size() == 1 ? events[0] : "(" + joined(events, " + ") + ")") +
-                         " * " + std::to_string(latency));
+        cycles.push_back(sum(events) + " * " + std::to_string(latency));
     };
     std::vector<std::string> to_memory;
     for (const auto& [kinds, name, references] :
@@ -147,12 +151,16 @@ void Columns::derive_all(const Machine& machine) {
         std::vector<std::string> before;  // the events whose references come to the cache
         for (const std::size_t i : path(machine, kinds[0])) {
             cost(before, machine.caches[i].latency);
+            const std::string arriving = sum(before);
             before.clear();
             for (const Kind kind : kinds)
                 before.emplace_back(events_[caches[i].misses[static_cast<std::size_t>(kind)]].name);
-            const std::string misses = joined(before, " + ");
-            derive(name + level_name(machine, machine.caches[i].level) + " miss rate",
-                   (before.size() == 1 ? misses : "(" + misses + ")") + " / " + references, "%");
+            const std::string cache = name + level_name(machine, machine.caches[i].level);
+            const std::string misses = sum(before);
+            derive(cache + " miss rate", misses + " / " + references, "%");
+            if (!arriving.empty())
+                derive(cache + " local miss rate", misses + " / " + arriving, "%");
+            derive(cache + " misses per 1000 instructions", misses + " * 1000 / Ir", "");
         }
         to_memory.insert(to_memory.end(), before.begin(), before.end());
     }
