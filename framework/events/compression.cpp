@@ -3,8 +3,10 @@
 #include "framework/support/error.h"
 
 #include <array>
+#include <cstdint>
 #include <new>
 
+#include <lzma.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -145,6 +147,49 @@ class ZstdDecompressor final : public Codec {
     Buffer buffer_;
 };
 
+// Files of other programs; assay writes none.
+class XzDecompressor final : public Codec {
+  public:
+    explicit XzDecompressor(const std::string& path) : path_(path) {
+        constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 30;  // xz -9 needs 65 MiB
+        if (lzma_stream_decoder(&stream_, kMostMemory, LZMA_CONCATENATED) != LZMA_OK)
+            throw std::bad_alloc();
+    }
+    ~XzDecompressor() override { lzma_end(&stream_); }
+
+    void transform(std::string_view input, const Consumer& consumer) override {
+        run(input, LZMA_RUN, consumer);
+    }
+    void finish(const Consumer& consumer) override {
+        run({}, LZMA_FINISH, consumer);
+        if (!ended_) throw Error(path_ + ": the xz data ends early: the file was cut short");
+    }
+
+  private:
+    void run(std::string_view input, lzma_action action, const Consumer& consumer) {
+        stream_.next_in = reinterpret_cast<const std::uint8_t*>(input.data());
+        stream_.avail_in = input.size();
+        do {
+            stream_.next_out = reinterpret_cast<std::uint8_t*>(buffer_.data());
+            stream_.avail_out = buffer_.size();
+            const lzma_ret result = lzma_code(&stream_, action);
+            if (result == LZMA_MEMLIMIT_ERROR)
+                throw Error(
+                    path_ +
+                    ": the xz data need more than 1 GiB of memory: decompress it first (xz -d)");
+            if (result != LZMA_OK && result != LZMA_STREAM_END && result != LZMA_BUF_ERROR)
+                throw Error(path_ + ": damaged xz data");
+            consumer({buffer_.data(), buffer_.size() - stream_.avail_out});
+            ended_ = result == LZMA_STREAM_END;
+        } while (!ended_ && (stream_.avail_in > 0 || stream_.avail_out == 0));
+    }
+
+    std::string path_;
+    lzma_stream stream_ = LZMA_STREAM_INIT;
+    bool ended_ = false;
+    Buffer buffer_;
+};
+
 }  // namespace
 
 std::unique_ptr<Codec> make_compressor(const std::string& path) {
@@ -158,6 +203,9 @@ std::unique_ptr<Codec> make_decompressor(std::string_view first_bytes, const std
     if (first_bytes.starts_with("\x1f\x8b")) return std::make_unique<GzipDecompressor>(path);
     if (first_bytes.starts_with("\x28\xb5\x2f\xfd"))
         return std::make_unique<ZstdDecompressor>(path);
+    if (first_bytes.starts_with("\xfd"
+                                "7zXZ"))
+        return std::make_unique<XzDecompressor>(path);
     return nullptr;
 }
 

@@ -1,4 +1,4 @@
-// gzip and zstd as streams: blocks of bytes in, blocks of bytes out.
+// gzip, zstd and xz as streams: blocks of bytes in, blocks of bytes out.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ class Codec {
 // Chooses by the end of the name: .gz or .zst. Null for any other name.
 std::unique_ptr<Codec> make_compressor(const std::string& path);
 
-// Chooses by the first bytes of the content. Null if they belong to neither gzip nor zstd. `path`
+// Chooses by the first bytes of the content. Null if they belong to none of gzip, zstd and xz. `path`
 // appears in messages.
 std::unique_ptr<Codec> make_decompressor(std::string_view first_bytes, const std::string& path);
 

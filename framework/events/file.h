@@ -52,7 +52,7 @@ std::string behind_links(const std::string& link);
 // incomplete files that the process has written.
 void remove_incomplete_files_on_signals();
 
-// Passes the content of a file to `consumer` block by block, decompressed if it is gzip or zstd.
+// Passes the content of a file to `consumer` block by block, decompressed if it is gzip, zstd or xz.
 // The name - is standard input.
 void read_file(const std::string& path, const Consumer& consumer);
 

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import lzma
 import os
 import pty
 import shutil
@@ -332,6 +333,17 @@ class Exchanged(Traces):
         self.assertIn(f"process {pid}, image 1, thread 1", shown.stderr)
         self.refused(trace("--format=din", "--thread=7", self.small), "thread 7")
 
+    def test_compressed_by_xz(self):
+        """As ChampSim's traces are; also of several streams."""
+        lines = b"2 400000\n0 1000\n" * 50000
+        made = self.shared / "xz.trace"
+        for content in (lzma.compress(lines), lzma.compress(lines[:16]) + lzma.compress(lines[16:])):
+            path = self.shared / "lines.din.xz"
+            path.write_bytes(content)
+            imported = trace("--import=din", path, "-o", made)
+            self.assertEqual(imported.returncode, 0, imported.stderr)
+            self.assertEqual(self.summary(made)[0]["reads"], 50000)
+
     def test_bad_input(self):
         made = self.shared / "bad.trace"
         for kind, content, said in (
@@ -340,7 +352,8 @@ class Exchanged(Traces):
                 ("lackey", b"2 400000\n", ":1: '2 400000'"),
                 ("din", b"2 400000\n5 17\n", ":2: '5 17'"),
                 ("din", b"2 400000\n0 xyz\n", ":2: '0 xyz'"),
-                ("din", b"\xfd7zXZ\0rest", "xz"),
+                ("din", b"\xfd7zXZ\0rest of a file", "damaged xz data"),
+                ("din", lzma.compress(b"2 400000\n" * 9999)[:-40], "xz"),
                 ("champsim", b"\0" * 100, "cut short: 36 bytes follow record 1"),
                 ("champsim", b"\0" * 64 + b"x" * 64, "record 2"),
                 ("champsim", b"", "empty"), ("din", b"\n", "no instructions")):

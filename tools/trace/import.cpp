@@ -22,19 +22,12 @@ namespace assay::tracing {
 namespace {
 
 void check_input(const Import& import) {
-    constexpr std::string_view kXz(
-        "\xfd"
-        "7zXZ\0",
-        6);
     if (!events::can_be_read_again(import.file))
         throw Error(
             fmt::format("{} cannot be read twice, as an import must do; write it to a file first",
                         import.file));
-    const std::string beginning = events::beginning_of_file(import.file, kXz.size());
-    if (beginning == kXz)
-        throw Error(
-            fmt::format("{} is compressed by xz; decompress it first (xz -d)", import.file));
-    if (beginning.empty()) throw Error(fmt::format("{} is empty", import.file));
+    if (events::beginning_of_file(import.file, 1).empty())
+        throw Error(fmt::format("{} is empty", import.file));
     std::error_code ignored;
     if (std::filesystem::equivalent(import.file, import.output, ignored))
         throw Error(
