@@ -333,6 +333,39 @@ class Exchanged(Traces):
         self.assertIn(f"process {pid}, image 1, thread 1", shown.stderr)
         self.refused(trace("--format=din", "--thread=7", self.small), "thread 7")
 
+    def test_parts_of_a_trace(self):
+        """Adjacent parts add up to the whole, and are like recorded ones."""
+        def cut(*options):
+            path = self.shared / "part.trace"
+            self.good(trace("--format=trace", "-o", path, *options, self.small))
+            return path
+        def counts(of):
+            return self.replay(of, plugin="cache,branch")
+        whole = counts(self.small)
+        self.assertEqual(counts(cut()), whole)
+        middle = self.summary(self.small)[0]["instructions"] // 3
+        parts = []
+        for limits in ([f"--to-instruction={middle}"], [f"--from-instruction={middle + 1}"]):
+            part = cut(*limits)
+            parts.append(counts(part))
+            of_part, of_whole = (self.good(trace("--format=json", "--kind=block", *options)).splitlines()
+                                 for options in ([part], [*limits, self.small]))
+            self.assertEqual(of_part[-1000:], of_whole[-1000:])
+        self.assertEqual(parts[0]["Ir"] + parts[1]["Ir"], whole["Ir"])
+        # The target of the last branch is not known.
+        self.assertIn(whole["Bc"] - parts[0]["Bc"] - parts[1]["Bc"], (0, 1))
+        of_one = self.replay(cut("--function=^loop_of_60$"))
+        self.assertTrue(0 < of_one["Ir"] < whole["Ir"])
+        for options, said in ((["--kind=read"], "always has whole blocks"),
+                              (["--from-instruction=999999999999"], "no instruction of the trace"),
+                              ([], "name its file with -o")):
+            words = ["-o", self.shared / "no.trace"] if options else []
+            self.refused(trace("--format=trace", *words, *options, self.small), said)
+            self.assertFalse((self.shared / "no.trace").exists())
+        sampled = self.shared / "sampled.trace"
+        self.good(run([ASSAY, "record", "-q", "--sample=1k/10k", "-o", sampled, "--", PROGRAMS / "work"]))
+        self.refused(trace("--format=trace", "-o", self.shared / "no.trace", sampled), "only a part of the run")
+
     def test_compressed_by_xz(self):
         """As ChampSim's traces are; also of several streams."""
         lines = b"2 400000\n0 1000\n" * 50000

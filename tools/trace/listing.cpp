@@ -89,6 +89,25 @@ std::string_view name_of(std::string_view path) {
 
 }  // namespace
 
+std::vector<bool> in_functions(const std::optional<Pattern>& function,
+                               const replay::ImageTrace& image, const Places& places) {
+    std::vector<bool> wanted;
+    if (!function) return wanted;
+    // Neighbouring instructions mostly belong to the same function.
+    std::string_view last;
+    const auto is_wanted = [&](std::string_view name) {
+        return any_spelling(name, [&](std::string_view each) { return function->is_in(each); });
+    };
+    bool last_wanted = is_wanted(last);
+    for (std::uint32_t i = 0; i < image.instrs().size(); ++i) {
+        const std::string_view name = places[i].function;
+        if (name != last) last_wanted = is_wanted(name);
+        last = name;
+        wanted.push_back(last_wanted);
+    }
+    return wanted;
+}
+
 Listing::Listing(const Options& options, Sink& sink) : options_(options), sink_(sink) {}
 
 void Listing::write_head() {
@@ -107,22 +126,8 @@ void Listing::write_head() {
 
 void Listing::find_wanted(const replay::ImageTrace& image, const Places& places) {
     places_ = &places;
-    wanted_.clear();
+    wanted_ = in_functions(options_.function, image, places);
     endings_.assign(image.instrs().size(), {});
-    if (!options_.function) return;
-    // Neighbouring instructions mostly belong to the same function.
-    std::string_view last;
-    const auto is_wanted = [&](std::string_view name) {
-        return any_spelling(name,
-                            [&](std::string_view each) { return options_.function->is_in(each); });
-    };
-    bool last_wanted = is_wanted(last);
-    for (std::uint32_t i = 0; i < image.instrs().size(); ++i) {
-        const std::string_view name = places[i].function;
-        if (name != last) last_wanted = is_wanted(name);
-        last = name;
-        wanted_.push_back(last_wanted);
-    }
 }
 
 std::string Listing::write(const replay::ImageTrace& image, const Places& places, bool with_title) {

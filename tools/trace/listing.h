@@ -3,6 +3,7 @@
 #pragma once
 
 #include "framework/driver/replay/image_trace.h"
+#include "framework/recording/trace_file_writer.h"
 #include "tools/code/object_code.h"
 #include "tools/output/output.h"
 #include "tools/trace/places.h"
@@ -13,6 +14,10 @@
 #include <vector>
 
 namespace assay::tracing {
+
+// By instruction: whether it is in a function that matches; empty without a pattern.
+std::vector<bool> in_functions(const std::optional<Pattern>& function,
+                               const replay::ImageTrace& image, const Places& places);
 
 class Listing {
   public:
@@ -58,6 +63,13 @@ class Listing {
 // Returns the reason why data are missing, or "". is_export() must be true for `format`.
 std::string export_image(Format format, const replay::ImageTrace& image, const Region& region,
                          Sink& sink);
+
+// Appends an image to a trace of assay, with the blocks that lie in the region and in functions
+// with a true element, by instruction; empty: all. Adds the number of instructions to
+// `instructions`. Returns the reason why records are missing, or "".
+std::string cut_image(const replay::ImageTrace& image, const Region& region,
+                      std::vector<bool> functions, recording::TraceFileWriter& file,
+                      std::uint64_t& instructions);
 
 // Writes a summary of each process image in a trace.
 

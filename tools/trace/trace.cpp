@@ -12,9 +12,11 @@
 #include <unistd.h>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <limits>
 #include <set>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace assay::tracing {
@@ -41,12 +43,13 @@ struct Kind {
     std::uint32_t kinds;
 };
 
-constexpr const char* kFormatNames = "text|csv|json|champsim|din|lackey|memref";
+constexpr const char* kFormatNames = "text|csv|json|trace|champsim|din|lackey|memref";
 
 Format format_named(std::string_view name) {
-    constexpr std::array<std::pair<std::string_view, Format>, 6> kFormats{
+    constexpr std::array<std::pair<std::string_view, Format>, 7> kFormats{
         {{"csv", Format::kCsv},
          {"json", Format::kJson},
+         {"trace", Format::kTrace},
          {"champsim", Format::kChampsim},
          {"din", Format::kDin},
          {"lackey", Format::kLackey},
@@ -109,8 +112,8 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_flag("--instructions", arguments.plain.instructions,
                   "show each executed instruction, disassembled, instead of each block");
     line.add_choice("--format", arguments.format, kFormatNames,
-                    "write a line for each record, or a trace for other programs; "
-                    "default: text");
+                    "write a line for each record, a smaller trace for replays, or a trace for "
+                    "other programs; default: text");
     line.add_text("-o,--out", arguments.plain.output, "FILE",
                   "write to FILE; .gz and .zst compress; default: standard output");
     add_filters(line, arguments);
@@ -181,21 +184,24 @@ void take_region(Options& options, const Arguments& arguments) {
                                 options.region.from, options.region.to));
 }
 
-// Programs that read other formats expect every executed instruction.
+// Programs that read other formats expect every executed instruction. A smaller trace has whole
+// blocks.
 void check_export(const Options& options, const Arguments& arguments) {
-    if (!is_export(options.format)) return;
+    const bool is_cut = options.format == Format::kTrace;
+    if (!is_export(options.format) && !is_cut) return;
+    if (is_cut && options.output.empty())
+        throw Error("--format=trace writes a trace: name its file with -o");
     const std::pair<std::string_view, bool> refused[] = {
         {"--summary", options.summary},
         {"--instructions", options.instructions},
-        {"--function", options.function.has_value()},
+        {"--function", options.function.has_value() && !is_cut},
         {"--address", options.addresses.has_value()},
         {"--kind", !arguments.kinds.empty()}};
     for (const auto& [option, given] : refused)
         if (given)
-            throw Error(fmt::format(
-                "{} is for text, csv and json; --format={} always has every instruction "
-                "of a thread",
-                option, arguments.format));
+            throw Error(fmt::format("{} is for text, csv and json; --format={} always has {}",
+                                    option, arguments.format,
+                                    is_cut ? "whole blocks" : "every instruction of a thread"));
 }
 
 void check_import(const Options& options) {
@@ -307,6 +313,35 @@ int list(const Options& options, const recording::TraceFileReader& file) {
     return tell_of(problems);
 }
 
+// A trace with a part of the records.
+int cut(const Options& options, const recording::TraceFileReader& file) {
+    const std::vector<recording::RecordedImage> images = selected_images(file, options);
+    std::error_code ignored;
+    if (std::filesystem::equivalent(options.file, options.output, ignored))
+        throw Error(
+            fmt::format("-o {}: this is the trace itself; choose another name", options.output));
+    symbols::Symbolizer symbolizer(symbols::kDebugRoot, symbols::ImageCache::folder_of_user());
+    recording::TraceFileWriter writer(options.output);
+    std::set<std::string> problems;
+    std::uint64_t instructions = 0;
+    for (const recording::RecordedImage& recorded : images) {
+        const replay::ImageTrace image(file, recorded);
+        std::vector<bool> functions;
+        if (options.function)
+            functions = in_functions(options.function, image, Places(image, symbolizer));
+        problems.insert(
+            cut_image(image, options.region, std::move(functions), writer, instructions));
+        problems.insert(image.problem());
+    }
+    problems.erase("");
+    if (instructions == 0) {
+        problems.insert("no instruction of the trace is in that part");
+        if (std::filesystem::is_regular_file(options.output, ignored))
+            std::filesystem::remove(options.output, ignored);
+    }
+    return tell_of(problems);
+}
+
 // Other formats contain one process and, except memref, one thread: the first ones, unless the user
 // chooses others.
 int convert(const Options& options, const recording::TraceFileReader& file) {
@@ -346,6 +381,7 @@ int run(const Options& options) {
         return 0;
     }
     const recording::TraceFileReader file(options.file);
+    if (options.format == Format::kTrace) return cut(options, file);
     if (is_export(options.format)) return convert(options, file);
     const bool glance = options.nothing_asked && options.output.empty() && isatty(STDOUT_FILENO);
     return options.summary || glance ? summarize(options, file) : list(options, file);
