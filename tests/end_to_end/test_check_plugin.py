@@ -82,6 +82,24 @@ class CheckPlugin(unittest.TestCase):
         # A class of a Python program takes part in the checks.
         self.assertIn("this profiler needs a class", check("python").stdout)
 
+    def test_policies(self):
+        good = [PLUGINS / f"{name}.so" for name in ("own_policy", "own_policy_2", "policy_version_1")]
+        result = check(*good)
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+        self.assertEqual(result.stdout.count("keeps to the rules"), 3)
+        for told, words in (("kill hit", "hit: with random references, it crashes with signal 9"),
+                            ("end victim", "victim: with random references, it ends the process"),
+                            ("loop fill", "fill: with random references, it does not return within 2 s"),
+                            ("kill reference", "reference: with random references, it crashes"),
+                            ("kill destroy", "destroy: with random references, it crashes"),
+                            ("way victim", "victim: returns way 4294967290 of 1"),
+                            ("differ victim", "victim: two objects decide differently"),
+                            ("room reference", "reference: returns 9 lines where there is room for 8")):
+            with self.subTest(told):
+                result = check("--timeout=2", PLUGINS / "own_policy.so", ASSAY_POLICY=told)
+                self.assertEqual(result.returncode, 1, result.stdout)
+                self.assertIn(words, result.stdout)
+
     def test_each_broken_rule_is_named(self):
         plugin = PLUGINS / "careless.so"
         for rule, (function, words) in CARELESS.items():

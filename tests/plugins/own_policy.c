@@ -17,6 +17,13 @@ struct fifo {
     uint32_t oldest[]; /* by set */
 };
 
+/* Whether the environment asks for this in this function. */
+static int is_told(char what, const char* function) {
+    const char* const told = getenv("ASSAY_POLICY");
+    const char* const space = told ? strchr(told, ' ') : NULL;
+    return space && *told == what && strcmp(space + 1, function) == 0;
+}
+
 static void perhaps(const char* function) {
     static char small[64];
     char* volatile around = small; /* which the compiler does not follow */
@@ -59,6 +66,11 @@ static uint32_t victim(void* self, uint64_t set, const cp_access_t* access) {
     struct fifo* const fifo = self;
     (void)access;
     perhaps("victim");
+    if (is_told('w', "victim")) return UINT32_MAX - 5;
+    if (is_told('d', "victim")) { /* differ */
+        static uint32_t calls;
+        return ++calls % fifo->ways;
+    }
     return fifo->oldest[set]++ % fifo->ways;
 }
 static void fill(void* self, uint64_t set, uint32_t way, const cp_access_t* access) {
@@ -81,9 +93,13 @@ static void* create_prefetcher(uint32_t line_bytes, uint32_t degree, uint32_t di
     return malloc(1);
 }
 static uint32_t reference(void* self, const cp_access_t* access, uint64_t* lines, uint32_t room) {
-    (void)self, (void)room;
+    (void)self;
     perhaps("reference");
     lines[0] = access->line + 1;
+    if (is_told('r', "reference")) { /* room */
+        for (uint32_t i = 0; i <= room; ++i) lines[i] = i;
+        return room + 1;
+    }
     return access->hit ? 0 : 1;
 }
 

@@ -5,6 +5,7 @@
 #include "framework/support/log.h"
 #include "framework/support/text.h"
 #include "tools/check_plugin/plugin_checks.h"
+#include "tools/check_plugin/policy_checks.h"
 #include "tools/command_line/command_line.h"
 #include "tools/output/output.h"
 
@@ -273,6 +274,12 @@ void run_apart(std::string_view situation, const std::function<void(Report&)>& c
 
 Findings check_profiler(const Trial& trial, unsigned seconds) {
     Findings findings;
+    if (is_policy_library(trial.path)) {
+        run_apart(
+            "with random references", [&](Report& report) { check_policies(trial.path, report); },
+            seconds, findings);
+        return findings;
+    }
     bool is_loaded = false;
     for (const Check& check : checks(trial)) {
         run_apart(
@@ -313,7 +320,8 @@ struct Arguments {
 constexpr const char* kPurpose =
     "Loads profilers, calls every function of each with synthetic traces or a\n"
     "recorded one, and prints the rules of the interface (assay/vprofiler.h) that\n"
-    "they break. No program is profiled.\n\n"
+    "they break. No program is profiled. Policies and prefetchers of simulated\n"
+    "caches (assay/cache_policy.h) get random references.\n\n"
     "  assay check-plugin [--trace=TRACE] [--timeout=SECONDS] FILE.so...\n";
 
 void add_options(CommandLine& line, Arguments& arguments) {
