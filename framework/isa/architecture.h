@@ -30,6 +30,8 @@ struct Instruction {
     std::uint8_t address_register = 0;  // of the line, as the instruction numbers registers
     bool is_direct = false;             // a direct jump or call
     std::int32_t distance = 0;          // from it to its target
+    // How many following instructions execute only under a condition: Arm's IT.
+    std::uint8_t conditional_followers = 0;
     Operand operands[kMostOperands];
 
     void jumps(std::int32_t to) {
@@ -45,9 +47,10 @@ struct Instruction {
 
 // How an ELF header names an instruction set (elf.h).
 struct ElfKind {
-    std::uint16_t machine = 0;    // EM_*
-    std::uint8_t word_class = 0;  // ELFCLASS*
-    std::uint8_t byte_order = 0;  // ELFDATA*
+    std::uint16_t machine = 0;     // EM_*
+    std::uint8_t word_class = 0;   // ELFCLASS*
+    std::uint8_t byte_order = 0;   // ELFDATA*
+    bool microcontroller = false;  // Arm's M profile: all code is Thumb code
 
     friend bool operator==(const ElfKind&, const ElfKind&) = default;
 };
@@ -67,12 +70,15 @@ struct Architecture {
 // Returns nullptr for an instruction set that no driver runs.
 const Architecture* architecture_of(const ElfKind& elf);
 std::span<const Architecture> architectures();
+// The instruction set of an open file. All zeros for a file that is no ELF file.
+ElfKind kind_of_file(int descriptor);
 // The architecture that the native driver runs.
 inline constexpr ElfKind kX86{62, 2, 1};  // EM_X86_64, ELFCLASS64, ELFDATA2LSB
 
 // Entries of the table.
 bool describe_aarch64(std::span<const std::uint8_t> code, Instruction& described);
 bool describe_riscv(std::span<const std::uint8_t> code, Instruction& described);
+bool describe_thumb(std::span<const std::uint8_t> code, Instruction& described);
 bool describe_x86(std::span<const std::uint8_t> code, Instruction& described);
 
 }  // namespace assay::isa

@@ -35,6 +35,9 @@ const CapstoneKind* kind_of(const ElfKind& elf) {
         {kX86, CS_ARCH_X86, CS_MODE_64},
         {{EM_386, ELFCLASS32, ELFDATA2LSB}, CS_ARCH_X86, CS_MODE_32},
         {{EM_AARCH64, ELFCLASS64, ELFDATA2LSB}, CS_ARCH_ARM64, CS_MODE_ARM},
+        {{EM_ARM, ELFCLASS32, ELFDATA2LSB, true},
+         CS_ARCH_ARM,
+         static_cast<cs_mode>(CS_MODE_THUMB | CS_MODE_MCLASS)},
         {{EM_PPC64, ELFCLASS64, ELFDATA2LSB}, CS_ARCH_PPC, CS_MODE_64},
         {{EM_S390, ELFCLASS64, ELFDATA2MSB}, CS_ARCH_SYSZ, CS_MODE_BIG_ENDIAN},
 #if CS_API_MAJOR >= 5
@@ -100,8 +103,9 @@ Disassembler::~Disassembler() {
 }
 
 std::size_t Disassembler::handle_of(const ElfKind& elf) const {
-    const std::uint32_t key =
-        std::uint32_t{elf.machine} << 16 | std::uint32_t{elf.word_class} << 8 | elf.byte_order;
+    const std::uint32_t key = std::uint32_t{elf.machine} << 16 |
+                              std::uint32_t{elf.word_class} << 8 |
+                              std::uint32_t{elf.microcontroller} << 7 | elf.byte_order;
     const auto known = handles_.find(key);
     return known != handles_.end()
                ? known->second

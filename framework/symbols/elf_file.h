@@ -42,6 +42,7 @@ class ElfFile {
     // descriptors. The contents stay mapped. Call it only after libdw has begun to read the file:
     // libdw finds the folder of .dwo files by the descriptor.
     void close_descriptor();
+    int descriptor() const { return descriptor_; }  // -1: closed, or not a file
 
     Elf* elf() const { return elf_; }
     const std::string& path() const { return path_; }

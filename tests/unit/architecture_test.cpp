@@ -28,6 +28,18 @@ Instruction riscv(std::uint32_t word, std::size_t bytes) {
     return described;
 }
 
+Instruction thumb(std::uint32_t halves) {
+    const auto first = static_cast<std::uint16_t>(halves >> 16);
+    const auto last = static_cast<std::uint16_t>(halves);
+    std::uint8_t code[4];
+    std::memcpy(code, first == 0 ? &last : &first, sizeof first);
+    std::memcpy(code + 2, &last, sizeof last);
+    Instruction described;
+    REQUIRE(assay::isa::describe_thumb(code, described));
+    CHECK(described.length == (first == 0 ? 2 : 4));
+    return described;
+}
+
 struct Reference {
     std::uint32_t word;
     std::uint8_t kind;
@@ -99,6 +111,74 @@ TEST_CASE("Architecture: RISC-V") {
     CHECK(riscv(0x6bf100ef, 4).distance == 0x10ebe);                             // jal ra
     CHECK(riscv(0x6bf100ef, 4).flags == TRACE_INSTR_CALL);
     CHECK(riscv(0xfe0718e3, 4).distance == -16);  // bnez a4, .-16
+}
+
+TEST_CASE("Architecture: references of Thumb code") {
+    for (const Reference& each : {
+             Reference{0x4a03, TRACE_SITE_READ, 4},        // ldr r2, [pc, #12]
+             Reference{0x6048, TRACE_SITE_WRITE, 4},       // str r0, [r1, #4]
+             Reference{0x7888, TRACE_SITE_READ, 1},        // ldrb r0, [r1, #2]
+             Reference{0x8048, TRACE_SITE_WRITE, 2},       // strh r0, [r1, #2]
+             Reference{0x9801, TRACE_SITE_READ, 4},        // ldr r0, [sp, #4]
+             Reference{0x5e88, TRACE_SITE_READ, 2},        // ldrsh r0, [r1, r2]
+             Reference{0x5488, TRACE_SITE_WRITE, 1},       // strb r0, [r1, r2]
+             Reference{0xb5f0, TRACE_SITE_WRITE, 20},      // push {r4-r7, lr}
+             Reference{0xbdf0, TRACE_SITE_READ, 20},       // pop {r4-r7, pc}
+             Reference{0xc20f, TRACE_SITE_WRITE, 16},      // stm r2!, {r0-r3}
+             Reference{0xca0f, TRACE_SITE_READ, 16},       // ldm r2!, {r0-r3}
+             Reference{0xe92d47f0, TRACE_SITE_WRITE, 32},  // push.w {r4-r10, lr}
+             Reference{0xe9d10102, TRACE_SITE_READ, 8},    // ldrd r0, r1, [r1, #8]
+             Reference{0xe9c12302, TRACE_SITE_WRITE, 8},   // strd r2, r3, [r1, #8]
+             Reference{0xf8512b04, TRACE_SITE_READ, 4},    // ldr r2, [r1], #4
+             Reference{0xf8213022, TRACE_SITE_WRITE, 2},   // strh r3, [r1, r2, lsl #2]
+             Reference{0xf9b10064, TRACE_SITE_READ, 2},    // ldrsh.w r0, [r1, #100]
+             Reference{0xe8511f01, TRACE_SITE_READ, 4},    // ldrex r1, [r1, #4]
+             Reference{0xe8d10f4f, TRACE_SITE_READ, 1},    // ldrexb r0, [r1]
+             Reference{0xe8c10faf, TRACE_SITE_WRITE, 4},   // stl r0, [r1]
+             Reference{0xed910b02, TRACE_SITE_READ, 8},    // vldr d0, [r1, #8]
+             Reference{0xedc10a01, TRACE_SITE_WRITE, 4},   // vstr s1, [r1, #4]
+             Reference{0xed2d8b08, TRACE_SITE_WRITE, 32},  // vpush {d8-d11}
+         })
+        check_reference(thumb(each.word), each);
+    const Instruction conditional = thumb(0xe8412300);  // strex r3, r2, [r1]
+    check_reference(conditional, {0xe8412300, TRACE_SITE_WRITE, 4});
+    CHECK((conditional.flags & TRACE_INSTR_VARIABLE) != 0);
+    for (const std::uint32_t none : {0x4610U,       // mov r0, r2
+                                     0xf891f000U,   // pld [r1]
+                                     0xe841f080U,   // ttt r0, r1
+                                     0xec432b10U,   // vmov d0, r2, r3
+                                     0xe97fe97fU,   // sg
+                                     0xf3bf8f4fU,   // dsb
+                                     0xfbb0f0f1U})  // udiv r0, r0, r1
+        CHECK(thumb(none).operand_count == 0);
+}
+
+TEST_CASE("Architecture: branches of Thumb code") {
+    CHECK(thumb(0xd1f8).flags == TRACE_INSTR_CONDITIONAL);  // bne .-12
+    CHECK(thumb(0xd1f8).distance == -12);
+    CHECK(thumb(0xe7fe).flags == 0);  // b .
+    CHECK(thumb(0xe7fe).distance == 0);
+    CHECK(thumb(0xb910).flags == TRACE_INSTR_CONDITIONAL);  // cbnz r0, .+8
+    CHECK(thumb(0xb910).distance == 8);
+    CHECK(thumb(0xf47faf7f).distance == -254);  // bne.w .-254
+    CHECK(thumb(0xf47faf7f).flags == TRACE_INSTR_CONDITIONAL);
+    CHECK(thumb(0xf7ffbffe).distance == 0);              // b.w .
+    CHECK(thumb(0xf7fffffe).flags == TRACE_INSTR_CALL);  // bl .
+    CHECK(thumb(0xf7fffffe).distance == 0);
+    CHECK(thumb(0xf000f802).distance == 8);                                   // bl .+8
+    CHECK(thumb(0x4770).flags == TRACE_INSTR_RETURN);                         // bx lr
+    CHECK(thumb(0x4718).flags == TRACE_INSTR_INDIRECT);                       // bx r3
+    CHECK(thumb(0x4798).flags == (TRACE_INSTR_CALL | TRACE_INSTR_INDIRECT));  // blx r3
+    CHECK(thumb(0x46f7).flags == TRACE_INSTR_RETURN);                         // mov pc, lr
+    CHECK((thumb(0xbd10).flags & TRACE_INSTR_RETURN) != 0);                   // pop {r4, pc}
+    CHECK((thumb(0xe8bd8010).flags & TRACE_INSTR_RETURN) != 0);               // pop.w {r4, pc}
+    CHECK((thumb(0xf85dfb04).flags & TRACE_INSTR_RETURN) != 0);               // pop.w {pc}
+    CHECK((thumb(0xf852f023).flags & TRACE_INSTR_INDIRECT) != 0);  // ldr.w pc, [r2, r3, lsl #2]
+    CHECK((thumb(0xe8dff000).flags & TRACE_INSTR_INDIRECT) != 0);  // tbb [pc, r0]
+    CHECK(thumb(0xbf08).conditional_followers == 1);               // it eq
+    CHECK(thumb(0xbf1e).conditional_followers == 3);               // ittt ne
+    CHECK(thumb(0xbf00).conditional_followers == 0);               // nop
+    CHECK(thumb(0xf00fc009).distance == -12);                      // le lr, .-12
 }
 
 TEST_CASE("Architecture: the native driver's is in the table") {

@@ -2,6 +2,8 @@
 #include "tools/code/object_code.h"
 
 #include <doctest/doctest.h>
+#include <elf.h>
+#include <span>
 #include <vector>
 
 namespace disassembler_test {
@@ -36,6 +38,14 @@ TEST_CASE("disassembler: what Capstone does not know") {
     CHECK(print(Syntax::kIntel, {0xc5, 0xfb, 0x93, 0xc0}, 4) == "kmovd   eax, k0");
     CHECK(print(Syntax::kIntel, {0x62, 0xf2, 0x7d, 0x08, 0x26, 0xd0}, 6) ==
           "vptestmb k2, xmm0, xmm0");
+}
+
+TEST_CASE("disassembler: Thumb code of microcontrollers") {
+    const std::vector<std::uint8_t> code{0x52, 0xf8, 0x23, 0x10, 0x70, 0x47};
+    const isa::ElfKind cortex_m{EM_ARM, ELFCLASS32, ELFDATA2LSB, true};
+    const Disassembler disassembler(Syntax::kAtt);
+    CHECK(disassembler.print(code, 0x100, cortex_m).text == "ldr.w   r1, [r2, r3, lsl #2]");
+    CHECK(disassembler.print(std::span(code).subspan(4), 0x104, cortex_m).text == "bx      lr");
 }
 
 TEST_CASE("disassembler: no instruction") {

@@ -32,8 +32,7 @@ ObjectCode::ObjectCode(const events::Object& object, const std::string& path)
                              path_);
         return;
     }
-    const GElf_Ehdr& header = file_->header();
-    elf_ = {header.e_machine, header.e_ident[EI_CLASS], header.e_ident[EI_DATA]};
+    elf_ = isa::kind_of_file(file_->descriptor());
     const std::string now = file_->build_id();
     if (!object.build_id.empty() && now != object.build_id) {
         problem_ = fmt::format(

@@ -118,13 +118,11 @@ std::string check_elf(const std::string& path, const File& file) {
 
 // The instruction set of an ELF file.
 isa::ElfKind elf_kind(const std::string& path, const File& file) {
-    Elf32_Ehdr header{};  // begins like that of a 64-bit file
-    const std::size_t got = file.read(&header, sizeof header);
-    if (got < SELFMAG || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    char magic[SELFMAG];
+    if (file.read(magic, sizeof magic) < sizeof magic || std::memcmp(magic, ELFMAG, SELFMAG) != 0)
         cannot_run(path, "neither an ELF file nor a script that begins with #!");
-    if (got < sizeof header) cannot_run(path, "its ELF header is truncated");
-    isa::ElfKind kind{header.e_machine, header.e_ident[EI_CLASS], header.e_ident[EI_DATA]};
-    if (kind.byte_order == ELFDATA2MSB) kind.machine = __builtin_bswap16(kind.machine);
+    const isa::ElfKind kind = isa::kind_of_file(file.descriptor());
+    if (kind == isa::ElfKind{}) cannot_run(path, "its ELF header is truncated");
     if (isa::architecture_of(kind) == nullptr)
         cannot_run(path,
                    fmt::format("built for a processor that assay does not know (ELF machine "

@@ -49,17 +49,6 @@ std::vector<std::string> own_words() {
     return {};
 }
 
-// All zeros for a file that is no ELF file.
-isa::ElfKind elf_kind(int descriptor) {
-    Elf64_Ehdr header{};
-    if (pread(descriptor, &header, sizeof header, 0) < static_cast<ssize_t>(sizeof(Elf32_Ehdr)) ||
-        std::string_view(reinterpret_cast<const char*>(header.e_ident), SELFMAG) != ELFMAG)
-        return {};
-    isa::ElfKind kind{header.e_machine, header.e_ident[EI_CLASS], header.e_ident[EI_DATA]};
-    if (kind.byte_order == ELFDATA2MSB) kind.machine = __builtin_bswap16(kind.machine);
-    return kind;
-}
-
 }  // namespace
 
 Guest::Guest(const isa::Architecture& architecture, const CallNumbers& numbers)
@@ -207,7 +196,7 @@ void Guest::execute(std::uint64_t path, std::uint64_t arguments, std::uint64_t e
     const std::string real = *file == "/proc/self/exe" ? own_program_ : *file;
     const int program = open(real.c_str(), O_RDONLY | O_CLOEXEC);
     if (program < 0) return;
-    const isa::ElfKind kind = elf_kind(program);
+    const isa::ElfKind kind = isa::kind_of_file(program);
     const std::lock_guard locked(lock);
     const bool runs = access(real.c_str(), X_OK) == 0;
     if (runs && kind == architecture_.elf && tables.channel() >= 0 && privilege(program) == nullptr)
