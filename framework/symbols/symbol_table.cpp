@@ -70,8 +70,10 @@ bool SymbolTable::may_be_function(const ElfFile& file, const Elf64_Sym& symbol) 
 }
 
 // On Arm and RISC-V, symbols such as $x and $d mark the begins of code and data (ELF for the Arm
-// 64-bit Architecture, "Mapping symbols"). They are no names.
+// 64-bit Architecture, "Mapping symbols"). They are no names, and neither are the assembler's own
+// labels, which linkers keep on RISC-V.
 bool SymbolTable::is_mapping_symbol(std::string_view name) {
+    if (name.starts_with(".L")) return true;
     if (name.size() < 2 || name[0] != '$' || std::string_view("adtx").find(name[1]) == name.npos)
         return false;
     name.remove_prefix(2);
