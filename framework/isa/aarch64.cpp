@@ -171,7 +171,8 @@ void describe_branch(std::uint32_t code, Instruction& described) {
             case 1:
                 described.flags |= TRACE_INSTR_INDIRECT | TRACE_INSTR_CALL;
                 break;
-            case 2:
+            case 2:  // RET
+            case 4:  // ERET
                 described.flags |= TRACE_INSTR_RETURN;
                 break;
             default:

@@ -56,6 +56,7 @@ constexpr std::int32_t immediate(std::uint32_t code, std::initializer_list<Piece
 }
 
 bool describe_whole(std::uint32_t code, Instruction& described) {
+    constexpr std::uint32_t kMret = 0x30200073, kSret = 0x10200073;
     const std::uint32_t width = field(code, 12, 3), destination = field(code, 7, 5);
     switch (field(code, 0, 7)) {
         case 0x03:
@@ -86,6 +87,9 @@ bool describe_whole(std::uint32_t code, Instruction& described) {
             return true;
         case 0x57:
             return false;  // vectors
+        case 0x73:
+            if (code == kMret || code == kSret) described.flags |= TRACE_INSTR_RETURN;
+            return true;
         default:
             return true;
     }

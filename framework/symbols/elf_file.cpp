@@ -190,8 +190,14 @@ Address ElfFile::code_start() const {
 Address ElfFile::address_of_offset(std::uint64_t file_offset) const {
     constexpr std::uint64_t kPage = 4096;
     std::vector<Elf64_Phdr> loadable = segments_;
-    std::stable_partition(loadable.begin(), loadable.end(),
-                          [](const Elf64_Phdr& segment) { return (segment.p_flags & PF_X) != 0; });
+    // The kernel maps whole pages, and parts of an emulated machine can share a page.
+    const auto is_part = [&](const Elf64_Phdr& segment) {
+        return file_offset >= segment.p_offset && file_offset - segment.p_offset < segment.p_filesz;
+    };
+    const auto executable = std::stable_partition(
+        loadable.begin(), loadable.end(),
+        [](const Elf64_Phdr& segment) { return (segment.p_flags & PF_X) != 0; });
+    std::stable_partition(loadable.begin(), executable, is_part);
     for (const Elf64_Phdr& segment : loadable) {
         std::uint64_t start = segment.p_offset & ~(kPage - 1);
         if (file_offset >= start &&

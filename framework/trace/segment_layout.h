@@ -139,6 +139,7 @@ struct Spec {
     // Not 0: one thread of a process runs at a time, for so many instructions (--schedule=fair).
     // The buffers of all threads then have the order of the program.
     std::uint32_t slice;
+    std::uint32_t short_blocks;  // not 0: blocks are as short as in an emulated machine
     char allocation_functions[kMostNames];
     char hidden_features[kMostNames];  // the value of --hide, for tests of the driver
 };
@@ -389,6 +390,7 @@ inline constexpr std::uint64_t thread_offset(std::uint32_t thread) {
 
 // The words of a node, with those of its header. The number assumes blocks of 20 bytes on average.
 inline constexpr std::uint32_t context_words(const Spec& spec) {
+    if (spec.short_blocks != 0) return 320 * counters(spec);
     return counters(spec) == 1 ? 48 : 112;
 }
 // True if records tell their context. `aux` of a reference or a fetch is then the number of the

@@ -85,8 +85,9 @@ PACKAGES = {"aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu, libc6-dev-arm64-cro
             "meson": "meson",
             "mpicc": "libopenmpi-dev", "mpirun": "openmpi-bin", "node": "nodejs",
             "objcopy": "binutils", "pgrep": "procps", "pkg-config": "pkg-config",
-            "qemu-aarch64": "qemu-user", "qemu-x86_64": "qemu-user", "sqlite3": "sqlite3",
-            "strace": "strace",
+            "qemu-aarch64": "qemu-user", "qemu-system-arm": "qemu-system-arm",
+            "qemu-system-riscv64": "qemu-system-misc", "qemu-x86_64": "qemu-user",
+            "readelf": "binutils", "sqlite3": "sqlite3", "strace": "strace",
             "tmux": "tmux", "valgrind": "valgrind", "xz": "xz-utils", "zsh": "zsh",
             "zstd": "zstd"}
 

@@ -93,6 +93,7 @@ TEST_CASE("Architecture: branches of AArch64") {
     CHECK(aarch64(0x37080040).distance == 8);                     // tbnz w0, #1, .+8
     CHECK(aarch64(0xd63f0020).flags == (TRACE_INSTR_CALL | TRACE_INSTR_INDIRECT));  // blr x1
     CHECK(aarch64(0xd61f0220).flags == TRACE_INSTR_INDIRECT);                       // br x17
+    CHECK(aarch64(0xd69f03e0).flags == TRACE_INSTR_RETURN);                         // eret
     CHECK(aarch64(0xd65f03c0).flags == TRACE_INSTR_RETURN);                         // ret
 }
 
@@ -104,6 +105,7 @@ TEST_CASE("Architecture: RISC-V") {
     check_reference(riscv(0xc1d4, 2), {0xc1d4, TRACE_SITE_WRITE, 4});           // c.sw a3, 4(a1)
     check_reference(riscv(0x60e2, 2), {0x60e2, TRACE_SITE_READ, 8});            // c.ldsp ra, 24(sp)
     CHECK(riscv(0x8082, 2).flags == TRACE_INSTR_RETURN);                        // ret
+    CHECK(riscv(0x30200073, 4).flags == TRACE_INSTR_RETURN);                    // mret
     CHECK(riscv(0x8782, 2).flags == TRACE_INSTR_INDIRECT);                      // jr a5
     CHECK(riscv(0x9782, 2).flags == (TRACE_INSTR_CALL | TRACE_INSTR_INDIRECT));  // jalr a5
     CHECK(riscv(0xc791, 2).distance == 12);                                      // beqz a5, .+12

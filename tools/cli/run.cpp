@@ -77,8 +77,8 @@ void choose_first_answer(collector::CoreSettings& settings, std::span<const Sett
         return std::any_of(given.begin(), given.end(),
                            [&](const Setting& setting) { return setting.name == name; });
     };
-    const bool under_qemu =
-        settings.driver == "qemu" || collector::find_program(program).elf != isa::kX86;
+    const bool under_qemu = settings.driver == "qemu" || !settings.image.empty() ||
+                            collector::find_program(program).elf != isa::kX86;
     settings.plugins = {"cache"};
     if (!under_qemu) {
         settings.plugins.emplace_back("syscalls");

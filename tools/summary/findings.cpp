@@ -377,6 +377,19 @@ class Search {
         return program && program->header().e_machine != EM_X86_64;
     }
 
+    // The end of a command line that runs the program again. An emulated machine also needs the
+    // file that it runs.
+    std::string program() const {
+        if (profile_.commands().empty()) return "-- PROGRAM";
+        const std::string command = command_text(profile_.commands().front());
+        const std::string_view name = std::string_view(command).substr(0, command.find(' '));
+        const bool is_machine =
+            is_foreign() && name.substr(name.rfind('/') + 1).starts_with("qemu-system-");
+        return is_machine
+                   ? fmt::format("--image={} -- {}", profile_.objects().front().path, command)
+                   : "-- " + command;
+    }
+
     // Some profilers count only their own events by context.
     bool has_contexts() const { return profile_.context_totals().front() != 0; }
 
@@ -390,23 +403,22 @@ class Search {
         const bool waits_for_data =
             !cycles_.causes().empty() &&
             percent(cycles_.of_cause(profile_.totals(), cycles_.causes().front()), all_) >= kBound;
-        const std::string program =
-            profile_.commands().empty() ? "PROGRAM" : command_text(profile_.commands().front());
+        const std::string program = this->program();
         std::vector<Step> steps{
             {fmt::format("assay annotate {}", file), "the sources with their counts"}};
         const auto add = [&](std::string command, std::string purpose) {
             steps.push_back({std::move(command), std::move(purpose)});
         };
         if (calls_system_often())
-            add("assay --plugin=syscalls --time -- " + program, "which calls take how long");
+            add("assay --plugin=syscalls --time " + program, "which calls take how long");
         else if (shares_falsely())
-            add("assay --plugin=effective_address -- " + program, "the members that share a line");
+            add("assay --plugin=effective_address " + program, "the members that share a line");
         else if (waits_for_data && !has_kind("object") && !is_foreign())
-            add("assay --plugin=cache --objects --types -- " + program, "the data that miss");
+            add("assay --plugin=cache --objects --types " + program, "the data that miss");
         else if (waits_for_data && has_kind("object"))
             add("assay annotate --by=object --lines " + file, "all data");
         else if (!has_contexts())
-            add("assay --plugin=cache --contexts -- " + program, "who calls what");
+            add("assay --plugin=cache --contexts " + program, "who calls what");
         else
             add("assay annotate --calls " + file, "who calls what");
         return steps;

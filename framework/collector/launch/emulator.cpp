@@ -3,8 +3,10 @@
 #include "framework/collector/profilers/plugin_search.h"
 #include "framework/driver/qemu/command.h"
 #include "framework/support/error.h"
+#include "framework/support/log.h"
 #include "framework/support/text.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <gelf.h>
@@ -92,9 +94,46 @@ std::string find_linker(const Program& program, const isa::Architecture& archite
         program.file, name, architecture.library, architecture.name));
 }
 
+// The instruction set of the firmware or kernel.
+const isa::Architecture& architecture_of_image(const std::string& file) {
+    const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) throw Error(fmt::format("--image={}: {}", file, system_reason(errno)));
+    const isa::ElfKind kind = isa::kind_of_file(descriptor);
+    close(descriptor);
+    if (kind == isa::ElfKind{})
+        throw Error(
+            fmt::format("--image={}: not an ELF file; give the file that the linker wrote, "
+                        "from which .bin and .hex files are made",
+                        file));
+    const isa::Architecture* const architecture = isa::architecture_of(kind);
+    if (architecture == nullptr || kind.byte_order != ELFDATA2LSB || kind == isa::kX86)
+        throw Error(
+            fmt::format("--image={}: cannot profile machines of this processor ({}); see "
+                        "docs/guides/firmware.md",
+                        file,
+                        architecture ? architecture->name
+                                     : fmt::format("ELF machine {}, {}-bit", kind.machine,
+                                                   kind.word_class == ELFCLASS32 ? 32 : 64)));
+    return *architecture;
+}
+
+DriverCommand machine_driver(Program& program, const std::string& image) {
+    const isa::Architecture& architecture = architecture_of_image(image);
+    if (!loads_plugins(program.file))
+        throw Error(fmt::format(
+            "--image: {} is no QEMU that can load plugins; after the options, write the "
+            "command that starts the machine: qemu-system-{} ...",
+            program.file, architecture.qemu));
+    program.dynamic_linker.clear();
+    return {program.file,
+            qemu::words_of_machine(program.argv, find_qemu_driver(), fs::absolute(image)),
+            &architecture};
+}
+
 }  // namespace
 
 DriverCommand choose_driver(Program& program, const DriverWishes& wishes) {
+    if (!wishes.image.empty()) return machine_driver(program, wishes.image);
     const isa::Architecture& architecture = *isa::architecture_of(program.elf);
     const bool is_native = program.elf == isa::kX86;
     if (wishes.driver != "qemu" && (is_native || wishes.driver != "auto")) {
@@ -102,6 +141,10 @@ DriverCommand choose_driver(Program& program, const DriverWishes& wishes) {
             throw Error(
                 fmt::format("cannot run {}: built for {}; the native driver runs x86-64 programs",
                             program.file, architecture.name));
+        if (program.name.starts_with("qemu-system-"))
+            log::remark(
+                "the profile is that of QEMU itself; to profile the emulated machine, give the ELF "
+                "file of its firmware: --image=FILE");
         const bool is_path = wishes.driver.find('/') != std::string::npos;
         return {is_path ? wishes.driver : find_native_driver(), program.argv};
     }

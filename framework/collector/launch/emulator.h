@@ -18,7 +18,7 @@ struct DriverCommand {
 
 // What the user wants: see CoreSettings.
 struct DriverWishes {
-    std::string driver, qemu, sysroot;
+    std::string driver, qemu, sysroot, image;
     bool fixed_addresses = true;
 };
 

@@ -58,7 +58,8 @@ CallCounts::CallCounts(const CodeTables& code, std::span<const trace_context_t> 
 
 bool CallCounts::is_direct_call(std::uint32_t instr) const {
     const auto flags = code_.instrs[instr].flags;
-    return flags & TRACE_INSTR_CALL && !(flags & TRACE_INSTR_INDIRECT);
+    constexpr unsigned kCountedByTarget = TRACE_INSTR_INDIRECT | TRACE_INSTR_CONDITIONAL;
+    return flags & TRACE_INSTR_CALL && !(flags & kCountedByTarget);
 }
 
 void CallCounts::add(std::span<const ContextExecutions> all) {

@@ -96,7 +96,8 @@ void run_natively_if_privileged(const std::vector<std::string>& words) {
 }
 
 DriverWishes wishes(const CoreSettings& settings) {
-    return {settings.driver, settings.qemu, settings.sysroot, !settings.randomize_addresses};
+    return {settings.driver, settings.qemu, settings.sysroot, settings.image,
+            !settings.randomize_addresses};
 }
 
 // The members are in the order in which a run needs them.
@@ -193,6 +194,7 @@ Ending ProgramRun::execute() {
     Collection collection(session_, image, *segment_, *lifeline_);
     if (driver_.under_qemu) check_for_qemu(collection);
     segment_->control().spec = collection.spec();
+    segment_->control().spec.short_blocks = settings_.image.empty() ? 0 : 1;
     if (collection.spec().captures & trace::kCaptureValues)
         segment_->value_lists() = collection.value_lists();
     child_.start();

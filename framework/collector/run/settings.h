@@ -52,6 +52,7 @@ struct CoreSettings {
     std::string out;                            // pattern for expand_file_name()
     std::string driver = "auto";                // auto, native, qemu; or the path of a native one
     std::string qemu;                           // path of QEMU's program; "": on PATH
+    std::string image;                          // what an emulated machine runs; "": no machine
     std::string sysroot;                        // "": Debian's, for programs under QEMU
     std::string record;                         // the trace file of assay record, or ""
     recording::TraceContent recorded;           // content of the trace file

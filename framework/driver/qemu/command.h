@@ -19,6 +19,9 @@ struct Emulator {
 };
 inline constexpr std::string_view kPluginOption = "-plugin";
 
+// For a whole machine, the file of its firmware or kernel is an argument of the plugin.
+inline constexpr std::string_view kImageArgument = "image=";
+
 inline std::vector<std::string> words_of(const Emulator& emulator) {
     std::vector<std::string> words{emulator.path};
     const auto add = [&](const char* option, const std::string& value) {
@@ -29,6 +32,23 @@ inline std::vector<std::string> words_of(const Emulator& emulator) {
     if (emulator.fixed) add("-seed", "1");
     add(kPluginOption.data(), emulator.plugin);
     return words;
+}
+
+// Returns the words of an emulator of whole machines: those of the user, which begin with its
+// program, and the plugin.
+inline std::vector<std::string> words_of_machine(const std::vector<std::string>& words,
+                                                 const std::string& plugin,
+                                                 const std::string& image) {
+    const auto escaped = [](const std::string& path) {
+        std::string text;
+        for (const char c : path) text.append(c == ',' ? 2 : 1, c);
+        return text;
+    };
+    std::vector<std::string> all{
+        words.front(), std::string(kPluginOption),
+        escaped(plugin) + "," + std::string(kImageArgument) + escaped(image)};
+    all.insert(all.end(), words.begin() + 1, words.end());
+    return all;
 }
 
 // Appends what follows: settings of the program's environment, and the program. QEMU runs with

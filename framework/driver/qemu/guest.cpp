@@ -30,6 +30,7 @@ int adopt(int descriptor) {
 constexpr driver::DescriptorCare kCare{trace::move_high, adopt, adopt};
 
 thread_local unsigned calling_vcpu = 0;
+thread_local bool runs_vcpus = false;  // this thread of QEMU does
 
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
     std::vector<char*> pointers;
@@ -51,7 +52,7 @@ std::vector<std::string> own_words() {
 
 }  // namespace
 
-Guest::Guest(const isa::Architecture& architecture, const CallNumbers& numbers)
+Guest::Guest(const isa::Architecture& architecture, const CallNumbers* numbers)
     : tables(kCare),
       code(tables, architecture),
       mappings(tables),
@@ -61,6 +62,12 @@ Guest::Guest(const isa::Architecture& architecture, const CallNumbers& numbers)
 bool Guest::attach(const trace::Launch& launch) {
     own_program_ = launch.name;
     return tables.attach(launch);
+}
+
+void Guest::set_machine(const GuestImage& image, bool parallel) {
+    image.announce(tables);
+    handlers_ = image.handlers();
+    parallel_ = parallel;
 }
 
 void Guest::note_architecture(const driver::NewImage& image) const {
@@ -80,11 +87,14 @@ void Guest::begin_thread(unsigned vcpu) {
     } else {
         all_.push_back(std::make_unique<GuestThread>());
         thread = all_.back().get();
+        if (is_machine()) thread->expect_interrupts(handlers_, lock);
         if (!thread->map(tables, tables.new_slot()))
             refuse("no memory for another thread of the program");
     }
     thread->begin(next_thread_++);
     threads[vcpu] = thread;
+    runs_vcpus = true;
+    if (is_machine()) calling_vcpu = vcpu;
 }
 
 // With Spec::threads, the first threads keep their slots.
@@ -98,9 +108,9 @@ void Guest::end_thread(unsigned vcpu) {
 
 void Guest::before_call(unsigned vcpu, std::int64_t number, const Arguments& arguments) {
     const auto& values = arguments.values;
-    switch (numbers_.kind(number)) {
+    switch (numbers_->kind(number)) {
         case CallKind::kClone: {
-            const std::uint64_t flags = values[numbers_.clone_flags];
+            const std::uint64_t flags = values[numbers_->clone_flags];
             calling_vcpu = vcpu;
             // QEMU makes vfork(2) a fork(2).
             if (flags & CLONE_VM && !(flags & CLONE_VFORK)) parallel_ = true;
@@ -115,7 +125,7 @@ void Guest::before_call(unsigned vcpu, std::int64_t number, const Arguments& arg
 }
 
 void Guest::after_call(std::int64_t number) {
-    const CallKind kind = numbers_.kind(number);
+    const CallKind kind = numbers_->kind(number);
     if (kind == CallKind::kChangesMappings) {
         const std::lock_guard locked(lock);
         mappings.note_change();
@@ -146,14 +156,20 @@ void Guest::become_child() {
     thread->begin(0);
 }
 
-// Threads that still run keep what they have recorded.
+// Threads that still run keep what they have recorded. All vCPUs of a machine have stopped unless
+// one of them has ended it.
 void Guest::ends() {
     const std::lock_guard locked(lock);
     if (tables.next_block() == 0) {
-        tables.refuse("QEMU cannot load the program");
-        _exit(kExitNotExecutable);
+        tables.refuse(is_machine() ? "QEMU has not run the machine"
+                                   : "QEMU cannot load the program");
+        _exit(is_machine() ? kExitRefused : kExitNotExecutable);
     }
-    if (GuestThread* const thread = threads[calling_vcpu]) thread->end();
+    if (is_machine() && (!runs_vcpus || !parallel_)) {
+        for (const auto& thread : all_) thread->end();
+    } else if (GuestThread* const thread = threads[calling_vcpu]) {
+        thread->end();
+    }
     tables.set_state(trace::DriverState::kFinished);
 }
 

@@ -1,8 +1,10 @@
-// The program that QEMU runs: the state that its threads and the plugin's callbacks share.
+// The program or machine that QEMU runs: the state that its threads and the plugin's callbacks
+// share. A vCPU of a machine is a thread.
 #pragma once
 
 #include "framework/driver/qemu/guest_calls.h"
 #include "framework/driver/qemu/guest_code.h"
+#include "framework/driver/qemu/guest_image.h"
 #include "framework/driver/qemu/guest_mappings.h"
 #include "framework/driver/qemu/guest_thread.h"
 #include "framework/driver/shared/trace_tables.h"
@@ -22,10 +24,14 @@ inline GuestThread* threads[trace::kMaxThreads] = {};
 
 class Guest {
   public:
-    Guest(const isa::Architecture& architecture, const CallNumbers& numbers);
+    // `numbers`: nullptr for a whole machine.
+    Guest(const isa::Architecture& architecture, const CallNumbers* numbers);
 
     // Maps the trace segment. False on failure.
     bool attach(const trace::Launch& launch);
+    // Before the first thread begins.
+    void set_machine(const GuestImage& image, bool parallel);
+    bool is_machine() const { return numbers_ == nullptr; }
 
     // --- Threads. QEMU gives the number of an ended thread's vCPU to a later one.
 
@@ -45,7 +51,7 @@ class Guest {
     // In the child of a fork, which the thread before_call() was called in last has made.
     void become_child();
 
-    // The program ends by itself.
+    // The program or machine ends by itself.
     void ends();
     // Ends the program with a message: the driver cannot run it further.
     [[noreturn]] void refuse(const std::string& why);
@@ -70,7 +76,8 @@ class Guest {
     void note_architecture(const driver::NewImage& image) const;
 
     const isa::Architecture& architecture_;
-    const CallNumbers& numbers_;
+    const CallNumbers* const numbers_;
+    std::vector<std::uint64_t> handlers_;  // of interrupts
     std::vector<std::unique_ptr<GuestThread>> all_;
     std::vector<GuestThread*> idle_;
     std::uint32_t next_thread_ = 0;

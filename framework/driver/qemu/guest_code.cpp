@@ -26,6 +26,27 @@ bool GuestCode::is_incomplete(const Piece& piece) const {
     return architecture_.elf == isa::kX86 && !describe_x86(piece.bytes, described);
 }
 
+// A translation can begin between a condition and the instructions that depend on it.
+std::vector<std::span<const GuestCode::Piece>> GuestCode::divide(std::span<Piece> instructions) {
+    std::vector<std::span<const Piece>> parts;
+    std::size_t begin = 0;
+    unsigned followers = 0;
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+        Piece& piece = instructions[i];
+        isa::Instruction described;
+        const bool known =
+            architecture_.describe != nullptr && architecture_.describe(piece.bytes, described);
+        if (followers != 0) conditional_.insert(piece.pc);
+        piece.conditional = conditional_.contains(piece.pc);
+        followers = std::max<unsigned>(followers, 1) - 1;
+        if (described.conditional_followers != 0) followers = described.conditional_followers;
+        if (i + 1 < instructions.size() && known && described.operand_count == 0) continue;
+        parts.push_back(instructions.subspan(begin, i + 1 - begin));
+        begin = i + 1;
+    }
+    return parts;
+}
+
 GuestBlock* GuestCode::add_block(std::span<const Piece> instructions) {
     GuestBlock& block = blocks_.emplace_back();
     block.index = tables_.next_block();
@@ -51,6 +72,8 @@ GuestBlock* GuestCode::add_block(std::span<const Piece> instructions) {
         for (const unsigned kind :
              {TRACE_SITE_BLOCK_COUNT, TRACE_SITE_BLOCK_CORRECTION, TRACE_SITE_INTERVAL})
             tables_.driver_site(0, kind);
+    if (block.index == 0 && trace::tells_contexts(tables_.spec()))
+        tables_.driver_site(0, TRACE_SITE_CONTEXT);
     return &block;
 }
 
@@ -59,6 +82,10 @@ void GuestCode::add_instruction(const Piece& piece, GuestBlock& block) {
     GuestBlock::Part& part = block.parts.emplace_back();
     part.known =
         architecture_.describe != nullptr && architecture_.describe(piece.bytes, described);
+    if (piece.conditional && described.operand_count != 0) described.flags |= TRACE_INSTR_VARIABLE;
+    constexpr unsigned kLeads = TRACE_INSTR_INDIRECT | TRACE_INSTR_CALL | TRACE_INSTR_RETURN;
+    if (piece.conditional && (described.is_direct || described.flags & kLeads))
+        described.flags |= TRACE_INSTR_CONDITIONAL;
     part.clears_line = described.clears_line;
     if (part.clears_line && cleared_bytes_ != 0) described.add(TRACE_SITE_WRITE, cleared_bytes_);
     trace_instr_t row{};

@@ -9,6 +9,7 @@
 #include <deque>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace assay::qemu {
@@ -83,6 +84,7 @@ class GuestCode {
     struct Piece {
         std::uint64_t pc;
         std::span<const std::uint8_t> bytes;
+        bool conditional = false;  // the code before decides whether it has an effect
     };
 
     GuestCode(driver::TraceTables& tables, const isa::Architecture& architecture)
@@ -93,6 +95,9 @@ class GuestCode {
     // The size of lines that instructions clear, if their addresses can be read; otherwise they
     // have no references.
     void set_cleared_bytes(unsigned bytes) { cleared_bytes_ = bytes; }
+    // Marks the conditional ones of these consecutive instructions, and divides them behind each
+    // one that may refer to memory: an exception can end it there.
+    std::vector<std::span<const Piece>> divide(std::span<Piece> instructions);
     // Returns the block of these instructions, which is new or known from an earlier translation.
     // nullptr if the tables are full.
     GuestBlock* block_of(std::span<const Piece> instructions);
@@ -114,6 +119,7 @@ class GuestCode {
     const isa::Architecture& architecture_;
     unsigned cleared_bytes_ = 0;
     std::unordered_map<std::uint64_t, std::vector<GuestBlock*>> blocks_by_pc_;
+    std::unordered_set<std::uint64_t> conditional_;  // addresses of conditional instructions
     std::deque<GuestBlock> blocks_;
     std::deque<Operation> operations_;
     std::deque<Fetch> fetches_;

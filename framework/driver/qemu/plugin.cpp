@@ -2,18 +2,22 @@
 //
 // Executions of a block are counted where QEMU's version can do that without a call, as long as the
 // program has one thread. Callbacks do the rest. QEMU calls them in the thread of the vCPU.
+#include "framework/driver/qemu/command.h"
 #include "framework/driver/qemu/guest.h"
 #include "framework/driver/qemu/plugin_interface.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 extern "C" {
@@ -35,6 +39,7 @@ __attribute__((constructor)) void choose_version() {
 // Never destroyed: callbacks can come until the process has ended.
 Guest* guest = nullptr;
 ExecInline exec_inline = nullptr;
+InstructionInline instruction_inline = nullptr;
 
 // --- Callbacks of executions and fetches.
 
@@ -259,18 +264,28 @@ void choose_callbacks(const trace::Spec& spec) {
         use_references<Filtered::kRecent>();
 }
 
+// What to call when the block begins; nullptr: its executions can be counted without a call.
+qemu_plugin_vcpu_udata_cb callback_of(const GuestBlock& block) {
+    if (in_order) return on_block_in_order;
+    if (block.fetch != nullptr) return callbacks.block_with_fetch;
+    return exec_inline == nullptr || guest->parallel() ? on_block : nullptr;
+}
+
 void register_block(qemu_plugin_tb* translated, GuestBlock& block) {
-    if (in_order)
-        qemu_plugin_register_vcpu_tb_exec_cb(translated, on_block_in_order, QEMU_PLUGIN_CB_NO_REGS,
-                                             &block);
-    else if (block.fetch != nullptr)
-        qemu_plugin_register_vcpu_tb_exec_cb(translated, callbacks.block_with_fetch,
-                                             QEMU_PLUGIN_CB_NO_REGS, &block);
-    else if (exec_inline == nullptr || guest->parallel())
-        qemu_plugin_register_vcpu_tb_exec_cb(translated, on_block, QEMU_PLUGIN_CB_NO_REGS, &block);
+    if (const auto callback = callback_of(block))
+        qemu_plugin_register_vcpu_tb_exec_cb(translated, callback, QEMU_PLUGIN_CB_NO_REGS, &block);
     else
         exec_inline(translated, QEMU_PLUGIN_INLINE_ADD_U64,
                     guest->counters_of_only_thread() + block.index, 1);
+}
+
+// The same for a block inside a translation.
+void register_block(qemu_plugin_insn* first, GuestBlock& block) {
+    if (const auto callback = callback_of(block))
+        qemu_plugin_register_vcpu_insn_exec_cb(first, callback, QEMU_PLUGIN_CB_NO_REGS, &block);
+    else
+        instruction_inline(first, QEMU_PLUGIN_INLINE_ADD_U64,
+                           guest->counters_of_only_thread() + block.index, 1);
 }
 
 void register_instruction(qemu_plugin_insn* instruction, const GuestBlock::Part& part,
@@ -306,20 +321,63 @@ std::vector<GuestCode::Piece> pieces_of(const qemu_plugin_tb* translated) {
     return pieces;
 }
 
+GuestBlock& block_of(std::span<const GuestCode::Piece> pieces) {
+    GuestBlock* const block = guest->code.block_of(pieces);
+    if (block == nullptr)
+        guest->refuse("the program has more code than the trace segment can hold");
+    return *block;
+}
+
 void on_translation(qemu_plugin_id_t, qemu_plugin_tb* translated) {
     const std::lock_guard locked(guest->lock);
     const std::vector<GuestCode::Piece> pieces = pieces_of(translated);
     const auto host = reinterpret_cast<std::uint64_t>(pieces.front().bytes.data());
     guest->set_base(host - pieces.front().pc);
     guest->mappings.need(pieces.front().pc, host);
-    GuestBlock* const block = guest->code.block_of(pieces);
-    if (block == nullptr)
-        guest->refuse("the program has more code than the trace segment can hold");
-    register_block(translated, *block);
+    GuestBlock& block = block_of(pieces);
+    register_block(translated, block);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
-        const Operation* const before = i == 0 ? nullptr : block->parts[i - 1].operation;
-        register_instruction(qemu_plugin_tb_get_insn(translated, i), block->parts[i], i == 0,
+        const Operation* const before = i == 0 ? nullptr : block.parts[i - 1].operation;
+        register_instruction(qemu_plugin_tb_get_insn(translated, i), block.parts[i], i == 0,
                              before != nullptr && before->variable);
+    }
+}
+
+// --- Whole machines. A translation can have several blocks there.
+
+PointToData point_to_data = nullptr;
+CopyData copy_data = nullptr;
+
+void on_translation_in_machine(qemu_plugin_id_t, qemu_plugin_tb* translated) {
+    constexpr std::size_t kLongestInstruction = 16;
+    const std::lock_guard locked(guest->lock);
+    std::vector<std::array<std::uint8_t, kLongestInstruction>> copies(
+        qemu_plugin_tb_n_insns(translated));
+    std::vector<GuestCode::Piece> pieces(copies.size());
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+        const qemu_plugin_insn* const instruction = qemu_plugin_tb_get_insn(translated, i);
+        std::size_t bytes = std::min(qemu_plugin_insn_size(instruction), kLongestInstruction);
+        if (copy_data != nullptr)
+            bytes = copy_data(instruction, copies[i].data(), bytes);
+        else
+            std::memcpy(copies[i].data(), point_to_data(instruction), bytes);
+        pieces[i] = {qemu_plugin_insn_vaddr(instruction), {copies[i].data(), bytes}};
+    }
+    std::size_t i = 0;
+    const Operation* before = nullptr;
+    for (const std::span<const GuestCode::Piece> part : guest->code.divide(pieces)) {
+        GuestBlock& block = block_of(part);
+        qemu_plugin_insn* const first = qemu_plugin_tb_get_insn(translated, i);
+        if (i == 0)
+            register_block(translated, block);
+        else
+            register_block(first, block);
+        for (const GuestBlock::Part& instruction : block.parts) {
+            register_instruction(qemu_plugin_tb_get_insn(translated, i++), instruction,
+                                 &instruction == &block.parts.front(),
+                                 before != nullptr && before->variable);
+            before = instruction.operation;
+        }
     }
 }
 
@@ -367,22 +425,69 @@ int fail(const char* why) {
 
 }  // namespace
 
+// Refuses an image that this emulator does not run. That of AArch64 runs 32-bit machines too.
+void check_target(const GuestImage& image, const std::string& path, const qemu_info_t& info) {
+    const isa::Architecture& architecture = *image.architecture();
+    const std::string target = info.target_name;
+    if (!info.system_emulation)
+        guest->refuse("--image is for the emulator of a whole machine: qemu-system-" +
+                      std::string(architecture.qemu));
+    if (architecture.qemu != target && !(architecture.qemu == "arm" && target == "aarch64"))
+        guest->refuse(path + " is built for " + std::string(architecture.name) +
+                      ", but this QEMU emulates " + target + "; start qemu-system-" +
+                      std::string(architecture.qemu));
+}
+
+void find_functions(const qemu_info_t& info) {
+    exec_inline = reinterpret_cast<ExecInline>(dlsym(RTLD_DEFAULT, kExecInline));
+    instruction_inline =
+        reinterpret_cast<InstructionInline>(dlsym(RTLD_DEFAULT, kInstructionInline));
+    void* const data = dlsym(RTLD_DEFAULT, kInstructionData);
+    if (info.version.cur >= kCopiesData)
+        copy_data = reinterpret_cast<CopyData>(data);
+    else
+        point_to_data = reinterpret_cast<PointToData>(data);
+}
+
+int install_in_machine(qemu_plugin_id_t id, const qemu_info_t& info, const trace::Launch& launch,
+                       const std::string& path) {
+    const GuestImage image(path);
+    if (image.architecture() == nullptr) return fail("the image cannot be read");
+    guest = new Guest(*image.architecture(), nullptr);
+    if (!guest->attach(launch)) return fail("the trace segment cannot be mapped");
+    check_target(image, path, info);
+    find_functions(info);
+    choose_callbacks(guest->tables.spec());
+    guest->set_machine(image, info.max_vcpus > 1);
+    guest->tables.set_pid(getpid());
+    qemu_plugin_register_vcpu_init_cb(id, on_thread);
+    qemu_plugin_register_vcpu_exit_cb(id, on_thread_end);
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation_in_machine);
+    qemu_plugin_register_atexit_cb(id, on_exit, nullptr);
+    guest->tables.set_state(trace::DriverState::kRunning);
+    return 0;
+}
+
 // Called by QEMU. Returns 0 if the plugin works.
-int install(qemu_plugin_id_t id, const qemu_info_t& info) {
+int install(qemu_plugin_id_t id, const qemu_info_t& info, std::span<char* const> arguments) {
     const char* const variable = std::getenv("ASSAY_DRIVER");
     const auto launch =
         variable ? trace::launch_from((std::string(trace::kLaunchVariable) + variable).c_str())
                  : std::nullopt;
     if (!launch) return fail("this plugin of QEMU cannot run alone; start `assay` instead");
+    for (const std::string_view argument : arguments)
+        if (argument.starts_with(kImageArgument))
+            return install_in_machine(id, info, *launch,
+                                      std::string(argument.substr(kImageArgument.size())));
     const auto all = isa::architectures();
     const auto architecture = std::find_if(
         all.begin(), all.end(), [&](const auto& known) { return known.qemu == info.target_name; });
     const CallNumbers* const numbers = call_numbers(info.target_name);
     if (architecture == all.end() || numbers == nullptr || info.system_emulation)
         return fail("this QEMU runs programs that assay does not know");
-    guest = new Guest(*architecture, *numbers);
+    guest = new Guest(*architecture, numbers);
     if (!guest->attach(*launch)) return fail("the trace segment cannot be mapped");
-    exec_inline = reinterpret_cast<ExecInline>(dlsym(RTLD_DEFAULT, kExecInline));
+    find_functions(info);
     choose_callbacks(guest->tables.spec());
     // The size is that of the processor in the table of architectures.
     constexpr unsigned kClearedBytes = 64;
@@ -402,6 +507,6 @@ int install(qemu_plugin_id_t id, const qemu_info_t& info) {
 
 }  // namespace assay::qemu
 
-int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int, char**) {
-    return assay::qemu::install(id, *info);
+int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int argc, char** argv) {
+    return assay::qemu::install(id, *info, {argv, static_cast<std::size_t>(argc)});
 }

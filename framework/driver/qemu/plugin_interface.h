@@ -67,6 +67,14 @@ namespace assay::qemu {
 // In version 1 only, so it is looked up when QEMU has loaded the plugin.
 using ExecInline = void (*)(qemu_plugin_tb*, int operation, void* counter, std::uint64_t value);
 inline constexpr const char* kExecInline = "qemu_plugin_register_vcpu_tb_exec_inline";
+using InstructionInline = void (*)(qemu_plugin_insn*, int operation, void* counter,
+                                   std::uint64_t value);
+inline constexpr const char* kInstructionInline = "qemu_plugin_register_vcpu_insn_exec_inline";
+// The bytes of an instruction. Version 3 has changed the function.
+inline constexpr const char* kInstructionData = "qemu_plugin_insn_data";
+inline constexpr int kCopiesData = 3;
+using PointToData = const void* (*)(const qemu_plugin_insn*);
+using CopyData = std::size_t (*)(const qemu_plugin_insn*, void* into, std::size_t bytes);
 // From version 2 on.
 inline constexpr const char* kOfVersion2 = "qemu_plugin_scoreboard_new";
 

@@ -1,0 +1,41 @@
+// The ELF file of what a whole machine runs: firmware or a kernel. Its code is where the file says.
+#pragma once
+
+#include "framework/driver/shared/trace_tables.h"
+#include "framework/isa/architecture.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace assay::qemu {
+
+class GuestImage {
+  public:
+    explicit GuestImage(const std::string& path);
+
+    // nullptr if the file cannot be read or is of no known instruction set.
+    const isa::Architecture* architecture() const { return architecture_; }
+    // Tells the collector where the file's code lies.
+    void announce(driver::TraceTables& tables) const;
+    // The interrupt handlers that the vector table of a microcontroller names.
+    const std::vector<std::uint64_t>& handlers() const { return handlers_; }
+
+  private:
+    struct Part {
+        std::uint64_t start, end;  // in memory; only what the file contains
+        std::uint64_t offset;      // in the file
+    };
+
+    template <typename Header, typename Segment>
+    void read(int descriptor);
+    bool contains(std::uint64_t address) const;
+    void read_vectors(int descriptor);
+
+    std::string path_;
+    const isa::Architecture* architecture_ = nullptr;
+    std::vector<Part> parts_;
+    std::vector<std::uint64_t> handlers_;
+};
+
+}  // namespace assay::qemu

@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Firmware on machines that QEMU emulates as a whole."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+from collections import Counter
+
+import recipes
+import support
+from support import ASSAY, ROOT, read_events
+
+FOREIGN = ROOT / "tests" / "programs" / "foreign"
+EXAMPLE = ROOT / "examples" / "firmware"
+CORTEX_M = ["qemu-system-arm", "-M", "lm3s6965evb", "-nographic", "-semihosting"]
+RISC_V = ["qemu-system-riscv64", "-M", "virt", "-bios", "none", "-nographic"]
+ICOUNT = ["-icount", "shift=5"]
+
+
+class Firmware(unittest.TestCase):
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.image = self.folder / "firmware.elf"
+        self.out = self.folder / "out"
+
+    def build(self, target, *words):
+        built = support.run(["clang", f"--target={target}", "-g", "-nostdlib", "-fuse-ld=lld",
+                             *words, "-o", self.image])
+        self.assertEqual((built.returncode, built.stderr), (0, ""))
+
+    def build_cortex_m(self):
+        self.build("arm-none-eabi", "-mcpu=cortex-m3", "-Wl,-Ttext=0,-Tbss=0x20000000,-e,reset",
+                   FOREIGN / "cortex_m.S")
+
+    def build_example(self):
+        self.build("arm-none-eabi", "-mcpu=cortex-m3", "-mthumb", "-O1", "-ffreestanding",
+                   f"-Wl,-T,{EXAMPLE / 'firmware.ld'}", EXAMPLE / "main.c", EXAMPLE / "start.c")
+
+    def build_riscv(self):
+        self.build("riscv64-none-elf", "-march=rv64imac", "-mabi=lp64",
+                   "-Wl,-Ttext=0x80000000,-Tbss=0x80001000", FOREIGN / "riscv_machine.S")
+
+    def profile(self, machine, *options, more=(), status=0, **others):
+        ran = support.profile([*machine, "-kernel", self.image, *more], f"--image={self.image}",
+                              *options, out=self.out, **others)
+        self.assertEqual(ran.returncode, status, ran.stderr)
+        return ran
+
+    def counts(self, *names):
+        events = read_events(self.out)
+        rows = {function: dict(zip(events.events, row))
+                for function, row in events.functions.items()}
+        return {function: [row[name] for name in names] for function, row in rows.items()}
+
+    def check(self, expected, names=("Ir", "Dr", "Dw")):
+        found = self.counts(*names)
+        self.assertEqual({name: found[name] for name in expected}, expected)
+
+
+OF_CORTEX_M = {
+    "reset": [6, 1, 0],
+    "counted": [3 + 12 * 1000 + 1, 1 + 2 * 1000 + 500 + 1, 1 + 2 * 1000 + 500],
+    "leaf": [3 * 1000, 1000, 1000],
+    "tick": [3 * 7 + 6, 3 * 2 + 2, 3 + 2],
+}
+OF_RISC_V = {
+    "count": [4 * 1000, 1000, 1000],
+    "work": [2 + 3 * 1000 + 1, 0, 0],
+    "trap": [2 * 10 + 7, 2 * 2 + 1, 2 * 2 + 1],
+}
+
+
+@support.needs("clang", "ld.lld", "qemu-system-arm")
+class CortexM(Firmware):
+    def test_known_counts(self):
+        self.build_cortex_m()
+        for options in ([], ["--level1=profiler"], ["--plugin=cache,effective_address"],
+                        ["--plugin=cache,branch"], ["--contexts"], ["--threads"],
+                        ["--plugin=cache,bbv", f"--bb-out-file={self.folder / 'bb'}"]):
+            for more in ([], ICOUNT):
+                with self.subTest(options=options, more=more):
+                    self.profile(CORTEX_M, *options, more=more)
+                    self.check(OF_CORTEX_M)
+
+    def test_counts_of_lines(self):
+        """Of the timer's handler: each line is one instruction."""
+        self.build_cortex_m()
+        self.profile(CORTEX_M, "--cache-sim=no")
+        shown = support.run([ASSAY, "annotate", "--show=Ir", "--full", "--threshold=0",
+                             "--show-percs=no", self.out, "cortex_m.S"]).stdout
+        handler = shown[shown.index("function tick"):shown.index(".size tick")]
+        counts = re.findall(r"^ *(\d+)  ", handler, re.MULTILINE)
+        self.assertEqual(counts, ["3"] * 6 + ["1"] * 6 + ["3"])
+
+    def test_branches(self):
+        self.build_cortex_m()
+        self.profile(CORTEX_M, "--plugin=branch", more=ICOUNT)
+        self.check({"counted": [1000], "tick": [3]}, ["Bc"])
+
+    def test_contexts(self):
+        """Each interrupt has its own context, below the code that it interrupts."""
+        self.build_cortex_m()
+        self.profile(CORTEX_M, "--contexts", more=ICOUNT)
+        shown = support.run([ASSAY, "annotate", "--calls", "--threshold=0", "--show=Ir",
+                             self.out]).stdout
+        of_tick = re.search(r"((?:^.*< .*\n)+)^.*\* .*:tick$", shown, re.M).group(1)
+        calls = [int(number) for number in re.findall(r"\((\d+)x\)$", of_tick, re.M)]
+        self.assertEqual(sum(calls), 3)
+        self.assertRegex(shown, r"\* .*:leaf\n")
+        self.assertIn("[interrupted]", support.run(
+            [ASSAY, "annotate", "--tree", "--threshold=0", self.out]).stdout)
+
+    @support.needs("readelf")
+    def test_each_executed_instruction_is_counted(self):
+        """By line and by instruction, as QEMU's own log and the compiler's table of lines tell.
+        Code without a line, of line 0, belongs to the line before."""
+        self.build_example()
+        table = support.run(["readelf", "--debug-dump=decodedline", self.image]).stdout
+        rows = sorted((int(address, 16), (name, int(line))) for name, line, address in re.findall(
+            r"(\w+\.c) +([1-9]\d*) +(0x[0-9a-f]+)", table))
+        log = self.folder / "log"
+        help_text = support.run(["qemu-system-arm", "--help"]).stdout
+        single = (["-accel", "tcg,one-insn-per-tb=on"] if "one-insn-per-tb" in help_text
+                  else ["-singlestep"])
+        for more in ([], ICOUNT):
+            self.profile(CORTEX_M, "--dump-instr=yes", "--cache-sim=no",
+                         more=[*more, *single, "-d", "exec,nochain", "-D", log])
+            executed = Counter()
+            for line in log.read_text().splitlines():
+                if begun := re.match(r"Trace \d+: \S+ \[\w+/([0-9a-f]+)", line):
+                    executed[int(begun[1], 16)] += 1
+                # Logged before it is known that the processor is interrupted, or waits for a device.
+                elif again := re.match(r"cpu_io_recompile: .* to ([0-9a-f]+)", line) or re.match(
+                        r"Stopped execution of TB chain before \S+ \[([0-9a-f]+)\]", line):
+                    executed[int(again[1], 16)] -= 1
+            by_line, counted = Counter(), Counter()
+            for address, times in executed.items():
+                by_line[max(row for row in rows if row[0] <= address)[1]] += times
+            text = self.out.read_text()
+            for address, line, times in re.findall(
+                    r"^fl=#! at \d+:0x([0-9a-f]+) (\d+) (\d+)", text, re.MULTILINE):
+                counted[int(address, 16)] += int(times)
+            self.assertEqual(counted, executed)
+            name, lines = None, Counter()
+            for line in text.splitlines():
+                if line.startswith("fl=/"):
+                    name = line.rpartition("/")[2]
+                elif count := re.match(r"(\d+) (\d+)$", line):
+                    lines[name, int(count[1])] += int(count[2])
+            self.assertEqual(lines, by_line)
+
+    def test_example(self):
+        folder = self.folder / "firmware"
+        shutil.copytree(EXAMPLE, folder)
+        path = f"{ASSAY.parent}:{os.environ['PATH']}"
+        recipes.follow(self, EXAMPLE / "README.md", folder, {**os.environ, "PATH": path})
+        # 100 rounds of 254 turns. The handler has run five times.
+        shown = support.run([ASSAY, "annotate", "--show=Ir", "--full", "--threshold=0",
+                             "--show-percs=no", folder / "base.out", "main.c"]).stdout
+        turns = int(re.search(r"^ *([\d,]+) .*i < kSamples - 1", shown, re.M)[1].replace(",", ""))
+        self.assertEqual(turns % 100, 0)
+        sums = int(re.search(r"^ *([\d,]+) .*sum \+=", shown, re.M)[1].replace(",", ""))
+        self.assertEqual(sums % (100 * 254), 0)
+        self.assertRegex(shown, r"(?m)^ +5  \}$")
+
+    def test_machine_that_does_not_end(self):
+        """Without semihosting, the firmware's last instruction is a fault."""
+        self.build_cortex_m()
+        machine = [word for word in CORTEX_M if word != "-semihosting"]
+        ran = self.profile(machine, "--timeout=2s", status=124)
+        self.assertIn("the program was ended after --timeout=2s", ran.stderr)
+        self.check({name: OF_CORTEX_M[name] for name in ("counted", "leaf", "tick")})
+
+    def test_interrupted_by_the_user(self):
+        self.build_cortex_m()
+        machine = [word for word in CORTEX_M if word != "-semihosting"]
+        with subprocess.Popen(
+                [ASSAY, "--plugin=cache", f"--image={self.image}", f"--out={self.out}", "--",
+                 *machine, "-kernel", self.image],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as run:
+            time.sleep(2)
+            run.send_signal(signal.SIGINT)
+            run.communicate(timeout=60)
+        self.check({name: OF_CORTEX_M[name] for name in ("counted", "leaf", "tick")})
+
+    def test_next_commands(self):
+        self.build_cortex_m()
+        self.profile(CORTEX_M)
+        shown = support.run([ASSAY, "summary", self.out]).stdout
+        self.assertIn(f"--contexts --image={self.image} -- qemu-system-arm", shown)
+
+
+@support.needs("clang", "ld.lld", "qemu-system-riscv64")
+class RiscV(Firmware):
+    def test_known_counts(self):
+        self.build_riscv()
+        for options in ([], ["--contexts"]):
+            for more in ([], ICOUNT, ["-smp", "2"]):
+                with self.subTest(options=options, more=more):
+                    self.profile(RISC_V, *options, more=more)
+                    self.check(OF_RISC_V)
+
+    def test_interrupts_in_contexts(self):
+        self.build_riscv()
+        self.profile(RISC_V, "--contexts", more=ICOUNT)
+        shown = support.run([ASSAY, "annotate", "--tree", "--threshold=0", "--show=Ir",
+                             self.out]).stdout
+        calls = re.findall(r"trap \[interrupted\] \((\d+)x\)", shown)
+        self.assertEqual(sum(map(int, calls)), 3)
+        self.assertRegex(shown, r"work \(1x\)\n.*count \(1,000x\)")
+
+
+@support.needs("clang", "ld.lld", "qemu-system-arm")
+class Refused(Firmware):
+    def refusal(self, *options, machine=tuple(CORTEX_M)):
+        ran = support.profile([*machine, "-kernel", self.image], *options)
+        lines = [line for line in ran.stderr.splitlines() if line.startswith("assay:")]
+        self.assertEqual((ran.returncode, len(lines)), (125, 1), ran.stderr)
+        return lines[0]
+
+    def test_images(self):
+        self.assertIn("No such file", self.refusal("--image=/no/file"))
+        text = self.folder / "firmware.bin"
+        text.write_bytes(bytes(1000))
+        self.assertIn("not an ELF file; give the file that the linker wrote",
+                      self.refusal(f"--image={text}"))
+        self.assertIn("cannot profile machines of this processor (x86-64)",
+                      self.refusal(f"--image={shutil.which('true')}"))
+
+    def test_image_for_another_emulator(self):
+        self.build_riscv()
+        line = self.refusal(f"--image={self.image}")
+        self.assertIn("is built for RISC-V 64, but this QEMU emulates arm; start "
+                      "qemu-system-riscv64", line)
+
+    def test_no_emulator(self):
+        self.build_cortex_m()
+        line = self.refusal(f"--image={self.image}", machine=["true"])
+        self.assertIn("is no QEMU that can load plugins", line)
+        self.assertIn("qemu-system-arm ...", line)
+
+    @support.needs("qemu-aarch64")
+    def test_emulator_of_programs(self):
+        self.build_cortex_m()
+        ran = support.profile(["qemu-aarch64", self.image], f"--image={self.image}")
+        self.assertEqual(ran.returncode, 125)
+        self.assertIn("--image is for the emulator of a whole machine: qemu-system-arm", ran.stderr)
+
+    def test_captures(self):
+        self.build_cortex_m()
+        for options, what in ((["--objects"], "objects"), (["--toggle=counted"], "parts"),
+                              (["--from-instruction=5"], "parts"),
+                              (["--plugin=classic"], "values of instructions")):
+            self.assertEqual(self.refusal(f"--image={self.image}", *options),
+                             f"assay: cannot capture {what} of Arm Cortex-M programs, which run "
+                             "under QEMU")
+
+    def test_without_image(self):
+        ran = support.profile(["qemu-system-arm", "-M", "help"])
+        self.assertEqual(ran.returncode, 0)
+        self.assertIn("give the ELF file of its firmware: --image=FILE", ran.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
