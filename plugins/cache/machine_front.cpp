@@ -140,6 +140,8 @@ void MachineFront::prepare(MachinePart& part) {
         follow_up_to(i);
         const trace_record_t& record = part.records[i];
         const MachineSite& site = sites_[record.site];
+        if (site.role == MachineSite::Role::kReference && machine_.is_uncached(record.value))
+            continue;
         if (site.role == MachineSite::Role::kReference) [[likely]] {
             if (late) part.executed[i] = block_begin + site.position;
             if (has_caches)

@@ -79,7 +79,9 @@ struct MachineRun::Records {
     }
     bool is_reference(std::size_t record) const {
         const MachineSite::Role role = site(record).role;
-        return role == MachineSite::Role::kReference || role == MachineSite::Role::kOperation;
+        return (role == MachineSite::Role::kReference &&
+                !run.machine_.is_uncached(part.records[record].value)) ||
+               role == MachineSite::Role::kOperation;
     }
     machine::Reference reference(std::size_t record) const {
         const std::uint64_t executed = part.executed.empty() ? 0 : part.executed[record];
@@ -122,6 +124,7 @@ void MachineRun::simulate_all(const Records& records) {
         const MachineSite& site = records.site(i);
         if (site.role == MachineSite::Role::kReference) [[likely]] {
             const machine::Reference reference = records.reference(i);
+            if (machine_.is_uncached(reference.address)) continue;
             const auto counts = [&] { return records.counts(i); };
             if (!hierarchy_.refer_quickly(core, reference, {}, counts))
                 hierarchy_.refer(core, reference, {}, counts());

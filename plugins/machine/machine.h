@@ -86,6 +86,11 @@ enum class Placement { kAsTheyCome, kRoundRobin, kList };
 inline constexpr std::uint32_t kMostCores = 64;
 inline constexpr std::uint32_t kMostLevels = 8;
 
+// Memory whose references go past all caches and take no time.
+struct Uncached {
+    std::uint64_t from = 0, size = 0;
+};
+
 struct Machine {
     std::string name;
     std::uint32_t cores = 0;  // 0: one for each thread
@@ -102,10 +107,16 @@ struct Machine {
     std::uint32_t walk_latency = 0;
     std::vector<Cache> caches;  // by level, instruction caches first
     std::vector<Tlb> tlbs;      // by level, instruction buffers first
+    std::vector<Uncached> uncached;
 
     std::uint32_t cores_of_cluster() const { return cores / clusters; }
     std::uint32_t cluster_of(std::uint32_t core) const {
         return cores == 0 ? 0 : core / cores_of_cluster();
+    }
+    bool is_uncached(std::uint64_t address) const {
+        for (const Uncached& range : uncached)
+            if (address - range.from < range.size) return true;
+        return false;
     }
     // True if the written words of a line matter.
     bool tells_sharing() const { return protocol != Protocol::kNone && cores > 1 && sharing; }

@@ -54,6 +54,7 @@ class Reader {
 
     std::string text(const YAML::Node& node, const std::string& key) const;
     std::uint64_t size(const YAML::Node& node, const std::string& key) const;
+    std::uint64_t address(const YAML::Node& node, const std::string& key) const;
     std::uint32_t number(const YAML::Node& node, const std::string& key, std::uint32_t least,
                          std::uint32_t most) const;
     // Accepts one of the words. Its index becomes the value.
@@ -68,6 +69,7 @@ class Reader {
     Cache cache(const std::string& name, const YAML::Node& node) const;
     bool take(Cache& cache, const std::string& key, const YAML::Node& value) const;
     Tlb tlb(const std::string& name, const YAML::Node& node) const;
+    Uncached uncached(const YAML::Node& node) const;
     std::vector<std::uint64_t> page_sizes(const YAML::Node& node) const;
     Replacement replacement(const YAML::Node& node) const;
     std::vector<Prefetch> prefetchers(const YAML::Node& node) const;
@@ -79,8 +81,8 @@ class Reader {
 };
 
 const std::vector<std::string> kMachineKeys = {
-    "machine",   "cores",   "clusters", "threads", "line", "page",   "transparent",
-    "coherence", "sharers", "sharing",  "memory",  "walk", "caches", "tlbs"};
+    "machine", "cores",   "clusters", "threads", "line",   "page", "transparent", "coherence",
+    "sharers", "sharing", "memory",   "walk",    "caches", "tlbs", "uncached"};
 const std::vector<std::string> kCacheKeys = {
     "level",  "holds",    "of",          "size",     "ways", "hash",     "inclusion",
     "writes", "allocate", "replacement", "prefetch", "late", "classify", "latency"};
@@ -104,6 +106,17 @@ std::uint64_t Reader::size(const YAML::Node& node, const std::string& key) const
     const std::string value = text(node, key);
     if (!cache::parse_size(value, found))
         fail(node, key + ": " + in_quotes(value) + " is not a size; write bytes, 32K or 8M");
+    return found;
+}
+
+std::uint64_t Reader::address(const YAML::Node& node, const std::string& key) const {
+    const std::string value = text(node, key);
+    const std::size_t prefix = value.starts_with("0x") ? 2 : 0;
+    std::uint64_t found = 0;
+    const auto [end, error] = std::from_chars(value.data() + prefix, value.data() + value.size(),
+                                              found, prefix == 0 ? 10 : 16);
+    if (error != std::errc{} || end != value.data() + value.size())
+        fail(node, key + ": " + in_quotes(value) + " is not an address; write 0x20000000");
     return found;
 }
 
@@ -293,6 +306,22 @@ Tlb Reader::tlb(const std::string& name, const YAML::Node& node) const {
     return found;
 }
 
+Uncached Reader::uncached(const YAML::Node& node) const {
+    Uncached found;
+    each(node, "uncached",
+         [&](const std::string& key, const YAML::Node& at, const YAML::Node& value) {
+             if (key == "from")
+                 found.from = address(value, key);
+             else if (key == "size")
+                 found.size = size(value, key);
+             else
+                 unknown(at, {"from", "size"});
+         });
+    if (found.size == 0)
+        fail(node, "uncached: each range needs a size: {from: 0x20000000, size: 64K}");
+    return found;
+}
+
 void Reader::take_threads(Machine& machine, const YAML::Node& node) const {
     if (!node.IsSequence())
         return choose(node, "threads", {"as-they-come", "round-robin"}, machine.placement);
@@ -348,6 +377,10 @@ void Reader::take(Machine& machine, const std::string& key, const YAML::Node& at
                  machine.tlbs.push_back(tlb(name, node));
                  complain(where, complaint_of_name(machine, name));
              });
+    } else if (key == "uncached") {
+        if (!value.IsSequence())
+            fail(value, "uncached: write a list, [{from: 0x20000000, size: 64K}]");
+        for (const YAML::Node& one : value) machine.uncached.push_back(uncached(one));
     } else {
         unknown(at, kMachineKeys);
     }

@@ -114,6 +114,21 @@ class CortexM(Firmware):
         self.assertIn("[interrupted]", support.run(
             [ASSAY, "annotate", "--tree", "--threshold=0", self.out]).stdout)
 
+    def test_machines(self):
+        """The code has 8 lines of flash, and three lines of constants are read there. The rest of the
+        data is in SRAM."""
+        self.build_cortex_m()
+        for more in ([], ["--contexts"], ["--plugin=cache,effective_address"]):
+            self.profile(CORTEX_M, "--machine=cortex-m4", *more)
+            events = read_events(self.out)
+            self.assertEqual(dict(zip(events.events, events.totals()))["I1mr"], 8)
+            self.check({"reset": [1, 0], "begin_ticks": [1, 0], "counted": [0, 0], "leaf": [0, 0],
+                        "tick": [1, 0]}, ["D1mr", "D1mw"])
+            self.check(OF_CORTEX_M)
+        # Both memories are tightly coupled ones there.
+        self.profile(CORTEX_M, "--machine=cortex-m7")
+        self.check({name: [0, 0, 0] for name in OF_CORTEX_M}, ["I1mr", "D1mr", "D1mw"])
+
     @support.needs("readelf")
     def test_each_executed_instruction_is_counted(self):
         """By line and by instruction, as QEMU's own log and the compiler's table of lines tell.
@@ -211,6 +226,7 @@ class RiscV(Firmware):
                              self.out]).stdout
         calls = re.findall(r"trap \[interrupted\] \((\d+)x\)", shown)
         self.assertEqual(sum(map(int, calls)), 3)
+        self.check({"_start": [20, 0, 2]})
         self.assertRegex(shown, r"work \(1x\)\n.*count \(1,000x\)")
 
 

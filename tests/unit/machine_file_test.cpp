@@ -153,6 +153,21 @@ tlbs:
     CHECK(machine.tlbs[1].latency == 7);
 }
 
+TEST_CASE("memory that no cache holds") {
+    const std::string caches = "caches: {D1: {size: 32K, ways: 8}}\n";
+    const Machine machine =
+        parsed(caches + "uncached:\n  - {from: 0x20000000, size: 64K}\n  - {size: 16, from: 0}\n");
+    for (const std::uint64_t address : {0x20000000U, 0x2000ffffU, 0U, 15U})
+        CHECK(machine.is_uncached(address));
+    for (const std::uint64_t address : {0x1fffffffU, 0x20010000U, 16U})
+        CHECK_FALSE(machine.is_uncached(address));
+    CHECK_FALSE(parsed(caches).is_uncached(0));
+    CHECK(says(refused("uncached: {from: 0, size: 1K}\n"), 1, "write a list"));
+    CHECK(says(refused("uncached:\n  - {from: 0}\n"), 2, "needs a size"));
+    CHECK(says(refused("uncached:\n  - {from: here, size: 1K}\n"), 2, "is not an address"));
+    CHECK(says(refused("uncached:\n  - {to: 1, size: 1K}\n"), 2, "unknown key"));
+}
+
 TEST_CASE("what a machine file leaves out") {
     const Machine machine = parsed("caches:\n  D1: {size: 32K, ways: 8}\n");
     CHECK(machine.cores == 0);
