@@ -17,6 +17,7 @@ from support import ASSAY, ROOT, read_events
 FOREIGN = ROOT / "tests" / "programs" / "foreign"
 EXAMPLE = ROOT / "examples" / "firmware"
 CORTEX_M = ["qemu-system-arm", "-M", "lm3s6965evb", "-nographic", "-semihosting"]
+AARCH64 = ["qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a53", "-nographic", "-semihosting"]
 RISC_V = ["qemu-system-riscv64", "-M", "virt", "-bios", "none", "-nographic"]
 ICOUNT = ["-icount", "shift=5"]
 
@@ -39,6 +40,10 @@ class Firmware(unittest.TestCase):
     def build_example(self):
         self.build("arm-none-eabi", "-mcpu=cortex-m3", "-mthumb", "-O1", "-ffreestanding",
                    f"-Wl,-T,{EXAMPLE / 'firmware.ld'}", EXAMPLE / "main.c", EXAMPLE / "start.c")
+
+    def build_aarch64(self):
+        self.build("aarch64-none-elf", "-Wl,-Ttext=0x40100000,-Tbss=0x40200000",
+                   FOREIGN / "aarch64_machine.S")
 
     def build_riscv(self):
         self.build("riscv64-none-elf", "-march=rv64imac", "-mabi=lp64",
@@ -207,6 +212,27 @@ class CortexM(Firmware):
         self.profile(CORTEX_M)
         shown = support.run([ASSAY, "summary", self.out]).stdout
         self.assertIn(f"--contexts --image={self.image} -- qemu-system-arm", shown)
+
+
+@support.needs("clang", "ld.lld", "qemu-system-aarch64")
+class AArch64(Firmware):
+    def test_known_counts(self):
+        self.build_aarch64()
+        for more in ([], ICOUNT, ["-smp", "4"]):
+            with self.subTest(more=more):
+                self.profile(AARCH64, "--contexts", more=more)
+                self.check({"_start": [11 + 4 * 1000, 0, 0], "work": [3 * 1000, 1000, 1000],
+                            "vectors": [1000, 0, 0], "handle": [4 * 1000, 1000, 1000]})
+        shown = support.run([ASSAY, "annotate", "--tree", "--threshold=0", "--show=Ir",
+                             self.out]).stdout
+        self.assertIn("vectors [interrupted] (1,000x)", shown)
+
+    @support.needs("qemu-system-arm")
+    def test_image_of_32_bits(self):
+        """This emulator has the machines of qemu-system-arm as well."""
+        self.build_cortex_m()
+        self.profile(["qemu-system-aarch64", *CORTEX_M[1:]])
+        self.check(OF_CORTEX_M)
 
 
 @support.needs("clang", "ld.lld", "qemu-system-riscv64")
