@@ -1,5 +1,6 @@
 // The cache profiler: Cachegrind's I1, D1 and LL behind assay's profiler interface.
 #include "plugins/cache/machine_run.h"
+#include "plugins/cache/misses_over_time.h"
 #include "plugins/cache/settings.h"
 #include "plugins/cache/simulator.h"
 #include "plugins/cache/site_counts.h"
@@ -13,6 +14,7 @@
 #include <array>
 #include <memory>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -88,6 +90,10 @@ class CacheProfiler final : public assay::Profiler {
                 "--rep=iterations cannot be combined with --cache-sim=no; leave one of them out");
         read_machine(settings_);
         if (settings_.machine || settings_.of_host) check_with_machine(settings_, is_sampled());
+        if (settings_.interval != 0 && (is_sampled() || !settings_.simulate))
+            throw std::invalid_argument(std::string("--misses-over-time cannot be combined with ") +
+                                        (is_sampled() ? "--sample" : "--cache-sim=no") +
+                                        "; leave one of them out");
         if (!settings_.machine) return;
         for (const std::string& library : machine::libraries(*settings_.machine))
             if (!may_load(library))
@@ -117,13 +123,20 @@ class CacheProfiler final : public assay::Profiler {
         const uint32_t misses = trace.misses();
         simulator_->records_are_misses(SiteCode::kInstruction, misses & TRACE_FETCH_MISSES);
         simulator_->records_are_misses(SiteCode::kData, misses & TRACE_DATA_MISSES);
-        try {
+        const auto simulate = [&](std::size_t first, std::size_t count) {
             if (trace.is_warm_up())
-                simulator_->warm_up(thread, records.data(), records.size());
+                simulator_->warm_up(thread, records.data() + first, count);
             else if (trace.has_context())
-                simulator_->process(thread, records, trace.contexts());
+                simulator_->process(thread, records.subspan(first, count),
+                                    trace.contexts().subspan(first, count));
             else
-                simulator_->process(thread, records.data(), records.size());
+                simulator_->process(thread, records.data() + first, count);
+        };
+        try {
+            if (over_time_)
+                over_time_->process(*simulator_, thread, sites, records, simulate);
+            else
+                simulate(0, records.size());
         } catch (const std::bad_alloc&) {
             throw std::runtime_error("no memory for the simulated caches of thread " +
                                      std::to_string(thread + 1) +
@@ -161,6 +174,11 @@ class CacheProfiler final : public assay::Profiler {
             [&] { return samples.size() >= kPortion; });
     }
 
+    void finish(assay::Trace&, assay::Samples&) override {
+        if (over_time_)
+            over_time_->each_series([this](const assay::Series& each) { return series(each); });
+    }
+
     std::string summary(std::span<const uint64_t> totals) override {
         if (machine_) return machine_->summary(totals);
         return summarise(totals.data(), settings_.simulate, !is_sampled());
@@ -184,7 +202,11 @@ class CacheProfiler final : public assay::Profiler {
                 "--D1 or --LL");
         }
         const bool cut = cuts_below_d1(shapes);
-        if (settings_.level1_in_program) {
+        if (settings_.interval != 0) {
+            over_time_.emplace(settings_.interval);
+            wanted.intervals(settings_.interval);
+        }
+        if (settings_.level1_in_program && !over_time_) {
             const trace_cache_t fetch = first_level(shapes.i1), data = first_level(shapes.d1);
             wanted.misses(&fetch, cut ? nullptr : &data);
         } else {
@@ -254,8 +276,9 @@ class CacheProfiler final : public assay::Profiler {
 
     Settings settings_;
     std::unique_ptr<Simulator> simulator_;  // nullptr with --cache-sim=no
-    std::unique_ptr<MachineRun> machine_;   // replaces the simulator for a machine
-    BlockWalk walk_;                        // of finish_more()
+    std::optional<MissesOverTime> over_time_;
+    std::unique_ptr<MachineRun> machine_;  // replaces the simulator for a machine
+    BlockWalk walk_;                       // of finish_more()
 };
 
 }  // namespace

@@ -43,6 +43,9 @@ void apply(Settings& settings, std::string_view name, std::string_view value) {
     } else if (name == "machine") {
         settings.of_host = false;
         settings.machine_name = value;
+    } else if (name == "misses-over-time") {
+        settings.interval = assay::number(name, value, 1000, 1'000'000'000'000);
+        settings.with_machine = "--misses-over-time";
     } else if (name == "set") {
         const std::size_t end = value.find('=');
         settings.changes.push_back(

@@ -25,10 +25,11 @@ struct Settings {
     std::string machine_name;  // or a file; empty: none
     std::vector<machine::Change> changes;     // of the machine
     std::optional<machine::Machine> machine;  // see read_machine()
+    std::uint64_t interval = 0;               // of misses over time; 0: none
     std::string with_machine;  // an option that was given and that a machine replaces
 };
 
-inline constexpr std::array<vp_option_t, 9> kOptionTable{{
+inline constexpr std::array<vp_option_t, 10> kOptionTable{{
     {"I1", "SIZE,WAYS,LINE", nullptr,
      "Level-1 instruction cache: bytes, associativity, bytes of a line; default: 32K,8,64.",
      VP_OPTION_TEXT, 0},
@@ -57,6 +58,10 @@ inline constexpr std::array<vp_option_t, 9> kOptionTable{{
      "Changes a field of the machine, as D1.ways=8, L2.replacement=srrip or memory=200; may be "
      "repeated.",
      VP_OPTION_ASSIGNMENT, 0},
+    {"misses-over-time", "N", nullptr,
+     "Also gives the misses in each N instructions of a thread, as a series for the plots of "
+     "reports. Not with --machine.",
+     VP_OPTION_COUNT, 0},
 }};
 
 // Sets one option. Throws std::invalid_argument with the reason if its value is unusable.

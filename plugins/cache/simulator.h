@@ -106,6 +106,7 @@ class Simulator {
         });
     }
     std::size_t site_count() const { return by_site_.size(); }
+    SiteCode code(std::size_t site) const { return by_site_.code(site); }
     // For tests.
     void set_misses(std::size_t site, std::uint32_t misses) { by_site_.set_misses(site, misses); }
 

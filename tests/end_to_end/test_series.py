@@ -75,6 +75,40 @@ class Series(unittest.TestCase):
             self.assertEqual([column["unit"] for column in series[0]["columns"]], ["lines", "pages"])
         self.assertGreater(len(wanted), 1)
 
+    def test_misses_over_time(self):
+        """Of a thread each: what an interval has missed; the last, incomplete one is left out."""
+        small = ["--I1=1K,2,64", "--D1=1K,2,64", "--LL=8K,4,64"]
+        for program, options in (("matrix", []), ("matrix", ["--contexts"]),
+                                 ("threads", ["--schedule=fair:10k"])):
+            events = read_events(self.profile(program, *small, *options, plugin="cache"))
+            found = self.profile(program, "--misses-over-time=5k", *small, *options, plugin="cache",
+                                 out="over-time")
+            # The counts are the same.
+            self.assertEqual(read_events(found).functions, events.functions)
+            series = exported(found)
+            threads = [each["thread"] for each in series]
+            self.assertEqual(threads, sorted(set(threads)))
+            totals = dict(zip(events.events, events.totals()))
+            sums = [sum(point[column] for each in series for point in each["points"])
+                    for column in (1, 2, 3)]
+            wanted = [totals["I1mr"], totals["D1mr"] + totals["D1mw"],
+                      totals["ILmr"] + totals["DLmr"] + totals["DLmw"]]
+            for part, whole in zip(sums, wanted):
+                self.assertLessEqual(part, whole)
+                self.assertGreater(part, 0.5 * whole)
+            if program == "matrix":
+                trace, replayed = self.folder / "trace", self.folder / "replayed"
+                self.assertEqual(run([ASSAY, "record", "-q", "-o", trace, "--", PROGRAMS / program])
+                                 .returncode, 0)
+                self.assertEqual(run([ASSAY, "replay", "-q", "--plugin=cache", "--misses-over-time=5k",
+                                      *small, *options, f"--out={replayed}", trace]).returncode, 0)
+                self.assertEqual(exported(replayed), series)
+        for options, said in ((["--machine=zen4"], "--machine cannot be combined with --misses-over-time"),
+                              (["--sample=1/10"], "cannot be combined with --sample"),
+                              (["--cache-sim=no"], "cannot be combined with --cache-sim=no")):
+            self.profile("matrix", "--misses-over-time=5k", *options, plugin="cache", status=125)
+            self.assertIn(said, self.words)
+
     def test_long_ones_are_thinned(self):
         """By their largest numbers, for profilers of assay's and of others."""
         events = self.profile("list", f"--over-time={self.folder / 'csv'}", "--interval-size=1000",
