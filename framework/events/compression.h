@@ -21,8 +21,8 @@ class Codec {
 // Chooses by the end of the name: .gz or .zst. Null for any other name.
 std::unique_ptr<Codec> make_compressor(const std::string& path);
 
-// Chooses by the first bytes of the content. Null if they belong to none of gzip, zstd and xz. `path`
-// appears in messages.
+// Chooses by the first bytes of the content. Null if they belong to none of gzip, zstd and xz.
+// `path` appears in messages.
 std::unique_ptr<Codec> make_decompressor(std::string_view first_bytes, const std::string& path);
 
 }  // namespace assay::events
