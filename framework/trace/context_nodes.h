@@ -21,6 +21,13 @@ namespace assay::trace {
 //
 // A signal handler is no recursion of the interrupted function: a search ends at a handler.
 //
+// A line of an interpreted program is a context beside that of the interpreter, with the same
+// caller. It counts as a further function on the path, so the inclusive counts of lines are exact
+// as well. A recursive call only goes back to a context within the same innermost line, so that the
+// counts of a line without those of the interpreted functions that it calls are also exact. It
+// never goes back to the line itself, because the interpreter may have been called for another
+// program.
+//
 // The trees of the driver and of the collector follow this rule. Translated code runs the driver's
 // part, so the functions below are inlined and make no calls.
 
@@ -71,9 +78,10 @@ class RecursiveFunctions {
     std::uint64_t words_[kBits / 64];
 };
 
-[[gnu::always_inline]] inline std::uint64_t key_by_set(std::uint64_t function,
+// `line`: the innermost one of an interpreted program on the path, or 0.
+[[gnu::always_inline]] inline std::uint64_t key_by_set(std::uint64_t function, std::uint64_t line,
                                                        const Recursion& recursion) {
-    return mixed(recursion.functions) ^ function;
+    return mixed(recursion.functions + line) ^ function;
 }
 
 struct Call {
@@ -85,8 +93,20 @@ struct Call {
 };
 constexpr std::uint32_t kNoContext = UINT32_MAX;
 
-// The context of a call of `function` in `caller`. `Tree` has contexts by number, with entry(),
-// caller() (the caller's number), ends_path() (true for the root and handlers) and recursion().
+// In the functions below, `Tree` has contexts by number, with entry(), caller() (the caller's
+// number), ends_path() (true for the root and handlers), recursion(), has_lines() (false if no
+// context is a line), is_line() and site() (of a line).
+
+// The innermost line on the path to a context, or 0.
+template <typename Tree>
+[[gnu::always_inline]] inline std::uint64_t innermost_line(const Tree& tree,
+                                                           std::uint32_t context) {
+    if (!tree.has_lines()) return 0;
+    while (!tree.ends_path(context) && !tree.is_line(context)) context = tree.caller(context);
+    return tree.ends_path(context) ? 0 : tree.site(context);
+}
+
+// The context of a call of `function` in `caller`.
 template <typename Tree>
 [[gnu::always_inline]] inline Call recursion_of_call(const Tree& tree, std::uint32_t caller,
                                                      std::uint64_t function, std::uint32_t most,
@@ -96,20 +116,35 @@ template <typename Tree>
     const Recursion first = first_call(opener_above, above.functions, function);
     if (most == kAllRecursion) return {first, kNoContext, 0};
     const bool has_key = recursive.contains(function);
+    const std::uint64_t line = innermost_line(tree, caller);
     for (std::uint32_t opener = opener_above; tree.entry(opener) != function;) {
         if (tree.ends_path(opener))
-            return {first, kNoContext, most == 1 && has_key ? key_by_set(function, first) : 0};
+            return {first, kNoContext,
+                    most == 1 && has_key ? key_by_set(function, line, first) : 0};
         opener = tree.recursion(opener).opener;
     }
     std::uint32_t innermost = caller;
     while (tree.entry(innermost) != function) innermost = tree.caller(innermost);
     const Recursion earlier = tree.recursion(innermost);
     const Recursion recursion = {earlier.within + 1, opener_above, above.functions};
-    if (earlier.within >= most && earlier.functions == above.functions)
+    if (earlier.within >= most && earlier.functions == above.functions &&
+        !tree.is_line(innermost) && innermost_line(tree, innermost) == line)
         return {recursion, innermost, 0};
     if (earlier.within >= most) recursive.add(function);
     const bool is_known = earlier.within >= most || (recursion.within == most && has_key);
-    return {recursion, kNoContext, is_known ? key_by_set(function, recursion) : 0};
+    return {recursion, kNoContext, is_known ? key_by_set(function, line, recursion) : 0};
+}
+
+// The recursion of the context of a line. `interpreter`: the context of its interpreter.
+template <typename Tree>
+[[gnu::always_inline]] inline Recursion recursion_in_line(const Tree& tree,
+                                                          std::uint32_t interpreter,
+                                                          std::uint64_t line) {
+    Recursion recursion = tree.recursion(interpreter);
+    for (std::uint32_t outer = interpreter; !tree.ends_path(outer); outer = tree.caller(outer))
+        if (tree.is_line(outer) && tree.site(outer) == line) return recursion;
+    recursion.functions += mixed(line + 1);
+    return recursion;
 }
 
 // The nodes of one slot: this header, and then `count` nodes of the same size, the root first.
@@ -131,9 +166,12 @@ struct ContextNode {
         kHandler,  // of a signal that has interrupted the instruction at `site`
         kJump,     // `frame` has gone on here
         kAgain,    // a call at `site` that goes on in `frame`; counts nothing but calls
+        // `parent`, a node of kind kCall with the same `entry`, is an interpreter. It executes a
+        // line of its program, for which the address `site` stands.
+        kLine,
     };
     std::uint64_t entry;   // pc; 0 for kRoot
-    std::uint64_t site;    // pc; 0 for kRoot and kJump
+    std::uint64_t site;    // pc; 0 for kRoot and kJump; for kLine, of Interpreter::line_at()
     std::uint32_t number;  // of this node; the root has 0
     std::uint32_t parent;  // the node that called; itself for the root
     std::uint32_t frame;   // the node of the current call: itself, except for kJump and kAgain

@@ -31,10 +31,12 @@ enum {
     ASSAY_IS_PROFILING = 0,
     ASSAY_START_COLLECTING = 1,
     ASSAY_STOP_COLLECTING = 2,
-    ASSAY_BEGIN_PHASE = 3,      /* name */
-    ASSAY_END_PHASE = 4,        /* name */
-    ASSAY_REGISTER_REGION = 5,  /* address, bytes, owner, label */
-    ASSAY_UNREGISTER_REGION = 6 /* address */
+    ASSAY_BEGIN_PHASE = 3,          /* name */
+    ASSAY_END_PHASE = 4,            /* name */
+    ASSAY_REGISTER_REGION = 5,      /* address, bytes, owner, label */
+    ASSAY_UNREGISTER_REGION = 6,    /* address */
+    ASSAY_REGISTER_INTERPRETER = 7, /* function, bytes, displacement */
+    ASSAY_REGISTER_LINES = 8        /* first position, count, step, lines */
 };
 
 /* Returns 1 if assay runs the program and knows the operation, else 0. */
@@ -88,6 +90,29 @@ static inline void assay_register_region(const volatile void* address, size_t by
 }
 static inline void assay_unregister_region(const volatile void* address) {
     assay_marker(ASSAY_UNREGISTER_REGION, assay_address(address), 0, 0, 0, 0);
+}
+
+/* For interpreters: counts by line of the interpreted program, with --contexts.
+ *
+ * The machine code of `function`, of so many bytes, executes all instructions of interpreted
+ * programs. Before each of them it stores the instruction's address, its position, from a register
+ * to memory at a register plus `displacement`. Each interpreted function has a call of `function`
+ * of its own. Returns 1 if assay counts by line. The last call counts. */
+static inline int assay_register_interpreter(const volatile void* function, size_t bytes,
+                                             ptrdiff_t displacement) {
+    return assay_marker(ASSAY_REGISTER_INTERPRETER, assay_address(function), bytes,
+                        (uint64_t)displacement, 0, 0);
+}
+
+/* The positions are `count` addresses from `first`, each `step` bytes after the one before.
+ * lines[i] is an address that stands for the line of position i, and counts as the place from which
+ * `function` was called. A perf map or a jitdump file gives it a function, a file and a line. It is
+ * in no file that is mapped. 0: the position belongs to the line that was executed before.
+ * Positions can get other lines. No other thread may execute `function` meanwhile. Copies `lines`.
+ */
+static inline void assay_register_lines(const volatile void* first, size_t count, size_t step,
+                                        const uint64_t* lines) {
+    assay_marker(ASSAY_REGISTER_LINES, assay_address(first), count, step, assay_address(lines), 0);
 }
 
 #ifdef __cplusplus

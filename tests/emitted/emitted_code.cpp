@@ -300,7 +300,9 @@ class Driver {
     CodeCache cache_;
     Regions regions_;
     AllocationFunctions allocation_functions_;
-    Translator translator_{memory_, watch_, cache_, regions_, allocation_functions_, trace_};
+    assay::driver::Interpreter interpreter_;
+    Translator translator_{memory_,      watch_, cache_, regions_, allocation_functions_,
+                           interpreter_, trace_};
     std::uint64_t window_ = 0;
 };
 

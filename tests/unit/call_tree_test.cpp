@@ -65,6 +65,15 @@ class Thread {
         return calls;
     }
 
+    // The lines on the way to the present node, the innermost first.
+    std::vector<std::uint64_t> lines() const {
+        std::vector<std::uint64_t> found;
+        for (std::uint32_t number = state.node->frame; number != 0;
+             number = node(node(number).parent).frame)
+            if (node(number).kind == trace::ContextNode::kLine) found.push_back(node(number).site);
+        return found;
+    }
+
     CallTree& tree() { return *tree_; }
 
     CallState state{};
@@ -274,6 +283,81 @@ TEST_CASE("call tree: inclusive counts of random calls are exact") {
     }
     CHECK(counted == real);
     CHECK(thread.nodes() < 10'000);
+}
+
+TEST_CASE("interpreter: lines of many positions") {
+    constexpr std::uint64_t kPositions = 100'000;
+    driver::Interpreter interpreter;
+    CHECK(interpreter.line_at(7) == 0);
+    for (std::uint64_t i = 1; i <= kPositions; ++i) CHECK(!interpreter.set_line(i * 2, i / 3));
+    bool equal = true;
+    for (std::uint64_t i = 1; i <= kPositions; ++i)
+        equal &= interpreter.line_at(i * 2) == i / 3 && interpreter.line_at(i * 2 + 1) == 0;
+    CHECK(equal);
+    CHECK(!interpreter.set_line(0, 1));
+    CHECK(interpreter.line_at(0) == 0);
+    CHECK(!interpreter.set_line(12, 2));
+    CHECK(interpreter.set_line(12, 0));
+    interpreter.set_function(0x1000, 0x1100, 0x38);
+    CHECK(interpreter.stores_position(0x10ff, 0x38));
+    CHECK(!interpreter.stores_position(0x10ff, 0x30));
+    CHECK(!interpreter.stores_position(0x1100, 0x38));
+}
+
+// Functions of kF to kF + 2 * 0x1000 are interpreters. Line i of a program has the positions i * 2
+// and i * 2 + 1. Calls of others may be recursive.
+TEST_CASE("call tree: counts of random lines are exact") {
+    constexpr std::uint64_t kFunctions = 6, kInterpreters = 2, kSteps = 100'000, kDeepest = 40;
+    constexpr std::uint64_t kLines = 5, kPositions = 0x10000, kLine = 0x900000;
+    driver::Interpreter interpreter;
+    for (std::uint64_t i = 0; i < kLines * 2; ++i)
+        CHECK(!interpreter.set_line(kPositions + i, kLine + i / 2));
+    Thread thread;
+    thread.tree().follow_lines(interpreter);
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> frames;  // functions and their lines
+    std::uint64_t random = 1;
+    const auto next = [&] {
+        return (random = random * 6364136223846793005U + 1442695040888963407U) >> 33;
+    };
+    std::uint64_t sp = kStack;
+    std::size_t wrong = 0;
+    for (std::uint64_t i = 0; i < kSteps; ++i) {
+        const std::uint64_t kind = next() % 4;
+        if (kind <= 1 && !frames.empty() && frames.back().first < kF + kInterpreters * 0x1000) {
+            const std::uint64_t position = next() % (kLines * 2);
+            thread.tree().go_to_line(kPositions + position);
+            frames.back().second = kLine + position / 2;
+        } else if (frames.size() < kDeepest && (frames.empty() || kind % 2 == 0)) {
+            const std::uint64_t from = frames.empty() ? kMain : frames.back().first;
+            frames.emplace_back(kF + next() % kFunctions * 0x1000, 0);
+            thread.call(from + 8, frames.back().first, sp -= kFrame);
+        } else {
+            frames.pop_back();
+            thread.arrive((frames.empty() ? kMain : frames.back().first) + 13, sp);
+            sp += kFrame;
+        }
+        std::set<std::uint64_t> functions, lines;
+        std::uint64_t innermost = 0;
+        for (const auto& [function, line] : frames) {
+            functions.insert(function);
+            if (line != 0) lines.insert(innermost = line);
+        }
+        const std::vector<std::uint64_t> found = thread.lines();
+        wrong += functions != thread.functions() || lines != std::set(found.begin(), found.end()) ||
+                 innermost != (found.empty() ? 0 : found.front());
+    }
+    CHECK(wrong == 0);
+    // Another line at a position.
+    CHECK(interpreter.set_line(kPositions, kLine + 1));
+    thread.tree().forget_steps();
+    while (!frames.empty()) {
+        frames.pop_back();
+        thread.arrive((frames.empty() ? kMain : frames.back().first) + 13, sp);
+        sp += kFrame;
+    }
+    thread.call(kMain, kF, kStack);
+    thread.tree().go_to_line(kPositions);
+    CHECK(thread.lines() == std::vector{kLine + 1});
 }
 
 TEST_CASE("call tree: many stacks") {

@@ -114,7 +114,8 @@ class DriverParts {
     assay::native::CodeCache cache;
     assay::native::Regions regions;
     assay::native::AllocationFunctions allocation_functions;
-    assay::native::Translator translator{memory, watch, cache, regions, allocation_functions,
-                                         trace};
+    assay::driver::Interpreter interpreter;
+    assay::native::Translator translator{memory,      watch, cache, regions, allocation_functions,
+                                         interpreter, trace};
     std::uint64_t start = 0;  // of the code, and of a page
 };

@@ -125,6 +125,33 @@ TEST_CASE("executed contexts: counts of nodes") {
     CHECK(program.tree.table()[2].parent == 1);
 }
 
+TEST_CASE("executed contexts: lines of the program that f interprets") {
+    constexpr std::uint64_t kLine = 0x900000;
+    Program program;
+    program.usual_blocks();
+    program.usual_nodes(0);
+    for (std::uint32_t line = 0; line < 2; ++line)
+        program.node(0,
+                     {.entry = kF,
+                      .site = kLine + line,
+                      .parent = 2,
+                      .frame = 4 + line,
+                      .kind = ContextNode::kLine},
+                     {10});
+    program.node(0, {.entry = kF + 256, .parent = 5, .frame = 5, .kind = ContextNode::kJump}, {3});
+    CHECK(program.counts(1) ==
+          Counts{{1, 0, 1}, {2, 1, 30}, {2, 2, 2}, {2, 3, 5}, {3, 1, 10}, {4, 1, 10}, {4, 3, 3}});
+    CHECK(program.contexts.complete());
+    REQUIRE(program.tree.table().size() == 5);
+    CHECK(program.tree.table()[3].call == kLine);
+    CHECK(program.tree.table()[4].call == kLine + 1);
+    for (const std::uint32_t context : {3, 4}) {
+        CHECK(program.tree.table()[context].function == kF);
+        CHECK(program.tree.table()[context].parent == 1);
+    }
+    CHECK(program.contexts.calls(1).size() == 2);
+}
+
 TEST_CASE("executed contexts: a block that was left early counts up to there, in its context") {
     constexpr std::uint32_t kAny = trace::PartialEvent::kAnyNode;
     using Nodes = std::vector<std::uint32_t>;
@@ -206,14 +233,15 @@ TEST_CASE("executed contexts: what the driver had no room for") {
 TEST_CASE("executed contexts: the program has written over nodes") {
     const ContextNode call{.entry = kMain, .frame = 1, .kind = ContextNode::kCall};
     ContextNode other_frame = call, later_parent = call, jumps_ahead = call, unknown = call,
-                another_root = call;
+                another_root = call, line_of_root = call;
+    line_of_root.kind = ContextNode::kLine;
     other_frame.frame = 0;
     later_parent.parent = 5;
     jumps_ahead.kind = ContextNode::kJump;
     unknown.kind = static_cast<ContextNode::Kind>(17);
     another_root.kind = ContextNode::kRoot;
     for (const ContextNode& node :
-         {other_frame, later_parent, jumps_ahead, unknown, another_root}) {
+         {other_frame, later_parent, jumps_ahead, unknown, another_root, line_of_root}) {
         Program program;
         program.block(kMain, Program::kWord, 1);
         program.node(0, {.kind = ContextNode::kRoot});

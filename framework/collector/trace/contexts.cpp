@@ -15,27 +15,55 @@ struct ContextTree::Path {
     bool ends_path(std::uint32_t context) const {
         return context == 0 || tree.contexts_[context].flags & TRACE_CONTEXT_SIGNAL;
     }
+    bool has_lines() const { return tree.has_lines_; }
+    bool is_line(std::uint32_t context) const { return tree.lines_[context]; }
+    std::uint64_t site(std::uint32_t context) const { return tree.contexts_[context].call; }
     trace::Recursion recursion(std::uint32_t context) const { return tree.recursions_[context]; }
 };
 
 ContextTree::ContextTree(std::uint32_t most)
-    : most_(most), contexts_(1), recursions_(1), slots_(1024, kEmpty) {}
+    : most_(most), contexts_(1), recursions_(1), lines_(1), slots_(1024, kEmpty) {}
 
 std::uint32_t ContextTree::enter(std::uint32_t parent, std::uint64_t call, std::uint64_t function,
                                  std::uint32_t flags) {
-    std::size_t slot = slot_of(parent, call, function);
+    return go_on(parent, call, function,
+                 [&] { return destination(parent, call, function, flags); });
+}
+
+std::uint32_t ContextTree::enter_line(std::uint32_t interpreter, std::uint64_t line) {
+    constexpr std::uint64_t kNoFunction = 0;
+    has_lines_ = true;
+    return go_on(interpreter, line, kNoFunction, [&] {
+        const trace_context_t& called = contexts_[interpreter];
+        return add({line, called.function, called.parent, called.flags},
+                   trace::recursion_in_line(Path{*this}, interpreter, line), true);
+    });
+}
+
+template <typename Destination>
+std::uint32_t ContextTree::go_on(std::uint32_t from, std::uint64_t site, std::uint64_t function,
+                                 const Destination& destination) {
+    std::size_t slot = slot_of(from, site, function);
     if (slots_[slot] != kEmpty) return edges_[slots_[slot]].context;
     if (edges_.size() >= most_) {
         overflowed_ = true;
-        return parent;
+        return from;
     }
     if ((edges_.size() + 1) * 4 > slots_.size() * 3) {
         grow();
-        slot = slot_of(parent, call, function);
+        slot = slot_of(from, site, function);
     }
     slots_[slot] = static_cast<std::uint32_t>(edges_.size());
-    edges_.push_back({call, function, parent, destination(parent, call, function, flags)});
+    edges_.push_back({site, function, from, destination()});
     return edges_.back().context;
+}
+
+std::uint32_t ContextTree::add(const trace_context_t& context, const trace::Recursion& recursion,
+                               bool is_line) {
+    contexts_.push_back(context);
+    recursions_.push_back(recursion);
+    lines_.push_back(is_line);
+    return static_cast<std::uint32_t>(contexts_.size() - 1);
 }
 
 std::uint32_t ContextTree::destination(std::uint32_t parent, std::uint64_t call,
@@ -52,9 +80,7 @@ std::uint32_t ContextTree::destination(std::uint32_t parent, std::uint64_t call,
         }
         recursion = found.recursion;
     }
-    contexts_.push_back({call, function, parent, flags});
-    recursions_.push_back(recursion);
-    return own;
+    return add({call, function, parent, flags}, recursion, false);
 }
 
 std::uint32_t ContextTree::variant(std::uint32_t context, std::uint32_t object) {
@@ -79,10 +105,8 @@ std::uint32_t ContextTree::variant(Variants& known, std::uint64_t key, const Ori
     for (auto next = static_cast<std::uint32_t>(origins_.size()); next < contexts_.size(); ++next)
         origins_.push_back({next});
     const trace_context_t same = contexts_[number];
-    contexts_.push_back(same);
-    recursions_.push_back(recursions_[number]);
     origins_.push_back(origin);
-    return found->second = static_cast<std::uint32_t>(contexts_.size() - 1);
+    return found->second = add(same, trace::Recursion(recursions_[number]), lines_[number]);
 }
 
 std::size_t ContextTree::slot_of(std::uint32_t parent, std::uint64_t call,

@@ -44,6 +44,9 @@ class ContextTree {
     // call stays in `parent`.
     std::uint32_t enter(std::uint32_t parent, std::uint64_t call, std::uint64_t function,
                         std::uint32_t flags);
+    // Returns the context of a line of the program that the context `interpreter` executes. `line`
+    // is its trace_context_t::call; the rest is that of the interpreter.
+    std::uint32_t enter_line(std::uint32_t interpreter, std::uint64_t line);
 
     // Returns a number that stands for the context together with an object. If the tree is full,
     // returns the context itself.
@@ -69,12 +72,17 @@ class ContextTree {
     static constexpr std::uint32_t kEmpty = UINT32_MAX;
     struct Path;
 
-    // A call and its context. A recursive call can lead back to an existing context.
+    // A call, or a line, and its context. A recursive call can lead back to an existing context.
     struct Edge {
         std::uint64_t call, function;
         std::uint32_t parent, context;
     };
 
+    template <typename Destination>
+    std::uint32_t go_on(std::uint32_t from, std::uint64_t site, std::uint64_t function,
+                        const Destination& destination);
+    std::uint32_t add(const trace_context_t& context, const trace::Recursion& recursion,
+                      bool is_line);
     std::uint32_t destination(std::uint32_t parent, std::uint64_t call, std::uint64_t function,
                               std::uint32_t flags);
     std::size_t slot_of(std::uint32_t parent, std::uint64_t call, std::uint64_t function) const;
@@ -87,6 +95,8 @@ class ContextTree {
     std::uint32_t most_within_ = 1;
     std::vector<trace_context_t> contexts_;
     std::vector<trace::Recursion> recursions_;  // by number
+    std::vector<bool> lines_;                   // by number
+    bool has_lines_ = false;
     trace::RecursiveFunctions recursive_{};
     // By trace::Call::key_by_set.
     std::unordered_map<std::uint64_t, std::uint32_t> by_set_;

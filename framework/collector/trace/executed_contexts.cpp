@@ -147,6 +147,9 @@ bool ExecutedContexts::enter(Slot& slot, const trace::ContextNode& node) {
         node.kind != trace::ContextNode::kJump && node.kind != trace::ContextNode::kAgain;
     const bool in_order = begins ? node.frame == number && (number == 0 || node.parent < number)
                                  : node.frame < number && node.parent < number;
+    if (node.kind == trace::ContextNode::kLine &&
+        (!in_order || slot.nodes[node.parent].kind != trace::ContextNode::kCall))
+        return false;
     if (!in_order || node.number != number || (number == 0) != (node.kind == node.kRoot))
         return false;
     std::uint32_t context = 0;
@@ -157,7 +160,9 @@ bool ExecutedContexts::enter(Slot& slot, const trace::ContextNode& node) {
     else if (node.kind == trace::ContextNode::kHandler && node.beyond == 0)
         context =
             tree_.enter(slot.contexts[node.parent], node.site, node.entry, TRACE_CONTEXT_SIGNAL);
-    else if (node.kind > trace::ContextNode::kAgain)
+    else if (node.kind == trace::ContextNode::kLine)
+        context = tree_.enter_line(slot.contexts[node.parent], node.site);
+    else if (node.kind > trace::ContextNode::kLine)
         return false;
     slot.contexts.push_back(context);
     return true;
@@ -233,7 +238,8 @@ std::vector<ContextCalls> ExecutedContexts::calls(std::uint32_t slots) {
             segment_.read_context_nodes(index, first, words, read);
             for (std::uint32_t i = 0; i < portion; ++i) {
                 const trace::ContextNode& node = slot.nodes[first + i];
-                const bool calls = node.kind != node.kRoot && node.kind != node.kJump;
+                const bool calls =
+                    node.kind != node.kRoot && node.kind != node.kJump && node.kind != node.kLine;
                 if (!calls || node.beyond != 0) continue;
                 const std::uint32_t caller = slot.contexts[node.parent];
                 const bool had_no_room = tree_.overflowed() && node.kind != node.kAgain &&

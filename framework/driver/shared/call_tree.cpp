@@ -107,7 +107,8 @@ IN_TRANSLATED_CODE void CallTree::begin_thread() {
                   .calls = 0,
                   .next = nullptr});
     }
-    *state_ = {node_at(0), nullptr, nullptr, 0};
+    *state_ = {node_at(0), nullptr, nullptr, 0, steps_};
+    if (interpreter_ != nullptr && interpreter_->has_lines()) forget_steps();
     left_last_ = left_before_ = arrived_at_ = 0;
 }
 
@@ -178,6 +179,13 @@ struct CallTree::Path {
         const Node::Kind kind = tree.node_at(frame)->kind;
         return kind == Node::kRoot || kind == Node::kHandler;
     }
+    PART_OF_THESE bool has_lines() const {
+        return tree.interpreter_ != nullptr && tree.interpreter_->has_lines();
+    }
+    PART_OF_THESE bool is_line(uint32_t frame) const {
+        return tree.node_at(frame)->kind == Node::kLine;
+    }
+    PART_OF_THESE uint64_t site(uint32_t frame) const { return tree.node_at(frame)->site; }
     PART_OF_THESE trace::Recursion recursion(uint32_t frame) const {
         return tree.node_at(frame)->recursion;
     }
@@ -201,6 +209,8 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::find_or_make(Node* parent, Node::Ki
     if (Node* const node = known(key, number)) return node;
     const uint32_t made = nodes_->count;
     trace::Call call = {trace::first_call(0, site, parent->number), trace::kNoContext, 0};
+    if (kind == Node::kLine)
+        call.recursion = trace::recursion_in_line(Path{*this}, parent->frame, site);
     if (kind == Node::kCall)
         call = trace::recursion_of_call(Path{*this}, parent->frame, target, recursion_, recursive_);
     Node* const by_set = call.key_by_set != 0 ? known(call.key_by_set, kBySet) : nullptr;
@@ -298,6 +308,24 @@ IN_TRANSLATED_CODE void CallTree::jump(uint64_t target, uint64_t word, bool indi
     state_->node = node;
 }
 
+IN_TRANSLATED_CODE void CallTree::go_to_line(uint64_t position) {
+    Node* const before = state_->node;
+    Node* const frame = frame_of(before);
+    Node* const called = frame->kind == Node::kLine ? node_at(frame->parent) : frame;
+    const uint64_t line = interpreter_->line_at(position);
+    const bool stays = line == 0 || called->kind != Node::kCall || called->beyond != 0 ||
+                       (frame->kind == Node::kLine && frame->site == line);
+    if (!stays)
+        state_->node = in_range(child(called, Node::kLine, line, called->entry), before->entry);
+    steps_[ContextStep::index(reinterpret_cast<uint64_t>(before), position)] = {before, position,
+                                                                                state_->node, 0};
+}
+
+// Atomic, because another thread can be the one that uses the steps.
+IN_TRANSLATED_CODE void CallTree::forget_steps() {
+    for (ContextStep& step : steps_) __atomic_store_n(&step.from, nullptr, __ATOMIC_RELAXED);
+}
+
 IN_TRANSLATED_CODE void CallTree::arrive(uint64_t pc, uint64_t sp, bool from_elsewhere) {
     // The largest frames are arrays of megabytes. A coroutine's whole stack can have only a few
     // KiB, with the next stack beside it.
@@ -380,7 +408,7 @@ IN_TRANSLATED_CODE void CallTree::save() {
 IN_TRANSLATED_CODE void CallTree::load(uint32_t number) {
     const Stack& stack = stacks_[number];
     present_ = number;
-    *state_ = {stack.node, stack.top, stack.end, stack.low};
+    *state_ = {stack.node, stack.top, stack.end, stack.low, steps_};
 }
 
 // Makes the stack that contains `sp` the present one, and leaves the frames that are gone.
@@ -497,4 +525,9 @@ IN_TRANSLATED_CODE void assay_tree_jump(CallTree* tree, std::uint64_t word, std:
 IN_TRANSLATED_CODE void assay_tree_arrive(CallTree* tree, std::uint64_t from_elsewhere,
                                           std::uint64_t target, std::uint64_t sp) {
     tree->arrive(target, sp, from_elsewhere != 0);
+}
+
+IN_TRANSLATED_CODE void assay_tree_line(CallTree* tree, std::uint64_t /*reserved*/,
+                                        std::uint64_t position, std::uint64_t /*sp*/) {
+    tree->go_to_line(position);
 }

@@ -12,6 +12,7 @@
 // recursive call gets (Spec::recursion).
 #pragma once
 
+#include "framework/driver/shared/interpreter.h"
 #include "framework/trace/context_nodes.h"
 
 #include <cstdint>
@@ -29,7 +30,29 @@ struct CallState {
     // The ends of the present stack: after its innermost frame, and after the last one that fits.
     CallFrame *top, *end;
     std::uint64_t stack_low;  // the lowest stack pointer seen
+    // Recent results of CallTree::go_to_line(), by ContextStep::index().
+    struct ContextStep* steps;
 };
+
+// The interpreter has executed the instruction at `position`: `from` was the present node, and `to`
+// has become the present one.
+struct ContextStep {
+    trace::ContextNode* from;
+    std::uint64_t position;
+    trace::ContextNode* to;
+    std::uint64_t reserved;  // so that the size is a power of two
+
+    static constexpr std::uint32_t kCount = 4096;
+    // Translated code computes it with 32-bit operations.
+    static constexpr unsigned kPositionShift = 4, kNodeShift = 2;
+    static constexpr std::uint32_t kMask = (kCount - 1) * 32;
+    static constexpr std::uint32_t index(std::uint64_t from, std::uint64_t position) {
+        const auto low = static_cast<std::uint32_t>(position) << kPositionShift;
+        return ((low ^ static_cast<std::uint32_t>(from) >> kNodeShift) & kMask) /
+               static_cast<std::uint32_t>(sizeof(ContextStep));
+    }
+};
+static_assert(sizeof(ContextStep) == 32);
 
 // A call or a jump, as translated code tells it.
 struct CallSite {
@@ -50,6 +73,8 @@ class CallTree {
     // `recursion`: Spec::recursion.
     void initialise(CallState& state, trace::ContextNodes* nodes, std::uint32_t words,
                     std::uint32_t recursion);
+    // The interpreter must live longer.
+    void follow_lines(const Interpreter& interpreter) { interpreter_ = &interpreter; }
     // Forgets all stacks, and begins outside of all calls. Called for a new thread, or when the
     // nodes have been emptied.
     void begin_thread();
@@ -60,6 +85,10 @@ class CallTree {
     // Control is at `pc` with this stack pointer, for any reason. `from_elsewhere`: the stack
     // pointer was loaded, and not computed from its last value.
     void arrive(std::uint64_t pc, std::uint64_t sp, bool from_elsewhere = false);
+    // The interpreter executes the instruction of its program at `position`.
+    void go_to_line(std::uint64_t position);
+    // Lines of the interpreter have changed.
+    void forget_steps();
     // A signal handler begins, on the stack of the interrupted code or on another one.
     void enter_handler(std::uint64_t address, std::uint64_t interrupted, std::uint64_t handler);
 
@@ -126,6 +155,8 @@ class CallTree {
         Node* node;
     };
     Found found_[kFoundLately];
+    const Interpreter* interpreter_;  // nullptr: no lines
+    ContextStep steps_[ContextStep::kCount];
     std::uint64_t populated_;  // the nodes up to here have memory
     trace::RecursiveFunctions recursive_;
     // Sorted by `high`.
@@ -147,4 +178,6 @@ void assay_tree_jump(assay::driver::CallTree* tree, std::uint64_t word, std::uin
                      std::uint64_t sp);
 void assay_tree_arrive(assay::driver::CallTree* tree, std::uint64_t from_elsewhere,
                        std::uint64_t target, std::uint64_t sp);
+void assay_tree_line(assay::driver::CallTree* tree, std::uint64_t reserved, std::uint64_t position,
+                     std::uint64_t sp);
 }

@@ -288,6 +288,8 @@ std::uint64_t function_of(CallTreeStub stub) {
             return reinterpret_cast<std::uint64_t>(assay_tree_call);
         case kJumpStub:
             return reinterpret_cast<std::uint64_t>(assay_tree_jump);
+        case kLineStub:
+            return reinterpret_cast<std::uint64_t>(assay_tree_line);
         default:
             return reinterpret_cast<std::uint64_t>(assay_tree_arrive);
     }

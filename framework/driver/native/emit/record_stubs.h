@@ -27,8 +27,8 @@ void emit_series_stub(Assembler& code, const trace::Spec& spec, unsigned cursor,
 // then the third argument of the function are pushed on Context::stub_stack. The stubs change only
 // the flags.
 
-enum CallTreeStub : unsigned { kCallStub, kJumpStub, kArriveStub };
-inline constexpr unsigned kCallTreeStubs = 3;
+enum CallTreeStub : unsigned { kCallStub, kJumpStub, kArriveStub, kLineStub };
+inline constexpr unsigned kCallTreeStubs = 4;
 
 void emit_call_tree_stub(Assembler& code, CallTreeStub stub);
 

@@ -105,7 +105,7 @@ struct Context {
     CallState calls;
     CallTree* call_tree;     // nullptr without contexts
     std::uint64_t call_rax;  // holds rax for a few instructions: contexts.cpp
-    unsigned char unused[kIndirectTableOffset - 0x4140 - (trace::kMostValues + 145) * 8];
+    unsigned char unused[kIndirectTableOffset - 0x4140 - (trace::kMostValues + 146) * 8];
     // Whole pages, because threads share it: CodeCache::share_indirect_table().
     std::uint64_t indirect_table[kVersions][kIndirectEntries];
     Predictor predictor;

@@ -178,6 +178,11 @@ void Process::unmapped(std::uint64_t start, std::uint64_t end) {
     allocation_functions.unmapped(start, end);
 }
 
+void Process::forget_steps() const {
+    for (const Thread* thread : running_)
+        if (CallTree* const tree = thread->context->call_tree) tree->forget_steps();
+}
+
 void Process::tell_pages(Thread& thread) {
     const std::vector<PageKinds::Change> changes = page_kinds.take_changes();
     for (const PageKinds::Change& change : changes)

@@ -51,7 +51,7 @@ class Process {
   public:
     // `runs_thread` runs a started thread of the program until the thread ends.
     explicit Process(void (*runs_thread)(Thread&))
-        : translator(memory, watch, cache, regions, allocation_functions, trace),
+        : translator(memory, watch, cache, regions, allocation_functions, interpreter, trace),
           run_thread(runs_thread) {}
     Process(const Process&) = delete;
     Process& operator=(const Process&) = delete;
@@ -72,6 +72,8 @@ class Process {
     void mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
                 const std::string& path);
     void unmapped(std::uint64_t start, std::uint64_t end);
+    // Lines of the interpreter have changed.
+    void forget_steps() const;
     bool captures_mappings() const { return trace.captures(trace::kCaptureMappings); }
     // Tells profilers about the thread's changes of page_kinds.
     void tell_pages(Thread& thread);
@@ -125,6 +127,7 @@ class Process {
     CodeCache cache;
     Regions regions;
     AllocationFunctions allocation_functions;
+    driver::Interpreter interpreter;
     Translator translator;
     void (*const run_thread)(Thread&);
     Stress stress;

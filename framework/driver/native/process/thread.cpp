@@ -93,6 +93,7 @@ bool Thread::map(std::uint32_t slot, std::uint32_t buffers) {
     if (context == nullptr || stacks_ == nullptr ||
         mprotect(stacks_, kHandlerStackBytes + kThreadStackBytes, PROT_READ | PROT_WRITE) != 0)
         return false;
+    if (context->call_tree != nullptr) context->call_tree->follow_lines(process.interpreter);
     context->exit_glue = reinterpret_cast<std::uint64_t>(&assay_exit);
     context->stub_sp = reinterpret_cast<std::uint64_t>(std::end(context->stub_stack));
     const ShownProcessor& processor = shown_processor();

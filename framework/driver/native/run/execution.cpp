@@ -2,6 +2,7 @@
 
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/processor/shown_processor.h"
+#include "framework/driver/native/run/interpreter_markers.h"
 #include "framework/driver/native/run/special_instructions.h"
 #include "framework/driver/native/syscalls/syscalls.h"
 
@@ -210,6 +211,7 @@ void Execution::handle_exit() {
             return end_slice(process_.cache.block_of(id));
         case ExitKind::kMarker:
             context_.pc = exit.target + kMarkerBytes;
+            if (do_interpreter_marker(context_, process_)) return;
             if (do_marker(context_, thread_.trace, process_.regions))
                 process_.switch_others(thread_);
             return;

@@ -18,6 +18,7 @@ void BlockIncrements::place(Placer& placer, const PlannedBlock& block, unsigned 
 // True if the block may change the context. It then counts in the context of its entry.
 bool BlockIncrements::changes_context(const PlannedBlock& block) const {
     if (!Contexts::wanted(spec_)) return false;
+    if (block.ends_with_position) return true;
     for (unsigned instr = block.first; instr < block.end(); ++instr)
         if (Calls::leaves_stack(plan_, block, instr)) return true;
     return false;

@@ -10,6 +10,7 @@ constexpr std::size_t kNode = offsetof(Context, calls) + offsetof(CallState, nod
 constexpr std::size_t kTop = offsetof(Context, calls) + offsetof(CallState, top);
 constexpr std::size_t kEnd = offsetof(Context, calls) + offsetof(CallState, end);
 constexpr std::size_t kStackLow = offsetof(Context, calls) + offsetof(CallState, stack_low);
+constexpr std::size_t kSteps = offsetof(Context, calls) + offsetof(CallState, steps);
 constexpr std::size_t kSpare = offsetof(Context, call_rax);
 constexpr std::int32_t kFrameBytes = sizeof(CallFrame);
 constexpr std::int32_t kCaller = offsetof(CallFrame, caller),
@@ -75,7 +76,10 @@ void Contexts::call_subroutine(CallTreeStub stub, std::uint64_t argument, unsign
 
 // --- Where the stack pointer is loaded from elsewhere.
 
-void Contexts::behind(const Instruction& /*instruction*/, unsigned position) {
+void Contexts::behind(const Instruction& instruction, unsigned position) {
+    const PlannedBlock& block = plan_.blocks[writer_.block_index];
+    if (block.ends_with_position && position + 1U == block.end())
+        go_to_line(instruction.form->sources[0].number);
     if (!Calls::leaves_stack(plan_, plan_.blocks[writer_.block_index], position)) return;
     scratch_.give_back_all();
     hot_.store_context(offsetof(Context, indirect_rax), RAX);
@@ -93,6 +97,54 @@ void Contexts::behind(const Instruction& /*instruction*/, unsigned position) {
     for (const std::uint64_t jump : {below, above}) hot_.patch(jump, cold_.address);
     cold_.move_imm64(RAX, range());
     call_subroutine(kArriveStub, kFromElsewhere, RAX);
+    cold_.jump(back);
+}
+
+// --- After the store of a position, from a register. The block ends there.
+
+void Contexts::go_to_line(unsigned position) {
+    scratch_.give_back_all();
+    constexpr std::size_t kSaved = offsetof(Context, gpr);
+    constexpr std::int32_t kFrom = offsetof(ContextStep, from),
+                           kPosition = offsetof(ContextStep, position),
+                           kTo = offsetof(ContextStep, to);
+    unsigned free[2];  // beside rax, which keep_flags() needs
+    unsigned count = 0;
+    for (const unsigned reg : {RCX, RDX, RSI})
+        if (reg != position && count < 2) free[count++] = reg;
+    // A position in rax is read from where rax waits.
+    const bool in_rax = position == RAX;
+    const unsigned node = free[0], hash = free[1], value = in_rax ? unsigned{RDI} : position;
+    hot_.store_context(offsetof(Context, indirect_rax), RAX);
+    for (const unsigned reg : {node, hash}) hot_.store_context(kSaved + reg * 8U, reg);
+    if (in_rax) {
+        hot_.store_context(kSaved + RDI * 8U, RDI);
+        hot_.registers(kStore, RDI, RAX);
+    }
+    keep_flags(hot_, true);
+    hot_.load_context(node, kNode);
+    hot_.registers(kStore, RAX, node, false);
+    hot_.shift_right(RAX, ContextStep::kNodeShift);
+    hot_.registers(kStore, hash, value, false);
+    hot_.registers(0xc1, hash, 4, false);  // shl
+    hot_.u8(ContextStep::kPositionShift);
+    hot_.registers(0x31, RAX, hash, false);  // xor
+    hot_.group1(kAnd, RAX, ContextStep::kMask, false);
+    hot_.with_context(kAddMemory, RAX, kSteps);
+    hot_.with_memory(kCompareMemory, node, at(RAX, kFrom));
+    const std::uint64_t other_node = hot_.jump_if(kNotEqual, hot_.address);
+    hot_.with_memory(kCompareMemory, value, at(RAX, kPosition));
+    const std::uint64_t other_position = hot_.jump_if(kNotEqual, hot_.address);
+    hot_.with_memory(kLoad, node, at(RAX, kTo));
+    hot_.store_context(kNode, node);
+    const std::uint64_t back = hot_.address;
+    take_flags_back(hot_, true);
+    if (in_rax) hot_.load_context(RDI, kSaved + RDI * 8U);
+    for (const unsigned reg : {node, hash}) hot_.load_context(reg, kSaved + reg * 8U);
+    hot_.load_context(RAX, offsetof(Context, indirect_rax));
+
+    for (const std::uint64_t jump : {other_node, other_position}) hot_.patch(jump, cold_.address);
+    call_subroutine(kLineStub, 0, value);
     cold_.jump(back);
 }
 

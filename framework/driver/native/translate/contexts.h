@@ -8,6 +8,8 @@
 //   a return           finds the caller's node in the innermost frame. The frame's address must be
 //                      the stack pointer, and the return address must lie in the node's range
 //   a way to a block   in another range of code: the word of this way has the node
+//   a position         is stored by an interpreter (Interpreter): CallState::steps has the node of
+//                      this line
 //   the stack pointer  is loaded from elsewhere: it must still be on the same stack and in the same
 //                      frame
 //
@@ -46,6 +48,7 @@ class Contexts final : public Capture {
     void call_indirectly(const Instruction& branch);
     void jump_indirectly(const Instruction& branch);
     void come_back();
+    void go_to_line(unsigned position_register);
 };
 
 }  // namespace assay::native

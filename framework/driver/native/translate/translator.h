@@ -12,11 +12,13 @@ namespace assay::native {
 class Translator {
   public:
     Translator(const MemoryMap& memory, CodeWatch& watch, CodeCache& cache, const Regions& regions,
-               const AllocationFunctions& allocation_functions, TraceTables& trace)
+               const AllocationFunctions& allocation_functions,
+               const driver::Interpreter& interpreter, TraceTables& trace)
         : memory_(memory),
           cache_(cache),
           trace_(trace),
-          planner_(decoder_, memory, watch, cache, regions, allocation_functions, trace),
+          planner_(decoder_, memory, watch, cache, regions, allocation_functions, interpreter,
+                   trace),
           misses_(trace) {}
 
     // True if the code cache must be flushed before the code at `pc` is translated.

@@ -3,6 +3,7 @@
 
 #include "framework/driver/native/translate/captures.h"
 
+#include <Zydis/Zydis.h>
 #include <algorithm>
 
 namespace assay::native {
@@ -76,6 +77,8 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
         if (out.collects() && (Captures::end_block(trace_.spec(), instruction) ||
                                (regions_.samples() && is_predicted(instruction))))
             break;
+        block.ends_with_position = out.collects() && stores_position(instruction);
+        if (block.ends_with_position) break;
         // The instruction may change the next one.
         if (block.checked && writes_memory(*instruction.form)) break;
     }
@@ -88,6 +91,15 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
 // True for the entry of a named function or of an allocation function.
 bool Planner::enters(std::uint64_t pc) const {
     return regions_.is_entry(pc) || allocation_functions_.find(pc) != nullptr;
+}
+
+bool Planner::stores_position(const Instruction& instruction) const {
+    const Form& form = *instruction.form;
+    return Contexts::wanted(trace_.spec()) && form.mnemonic == ZYDIS_MNEMONIC_MOV &&
+           form.reference_count == 1 && form.references[0].kind == TRACE_SITE_WRITE &&
+           form.references[0].index == kNoGpr && form.sources[0].kind == RegisterOperand::kGpr &&
+           form.sources[0].bytes == sizeof(std::uint64_t) &&
+           interpreter_.stores_position(instruction.pc, instruction.displacement());
 }
 
 // True if some code must check whether such functions have been left.

@@ -9,6 +9,7 @@
 #include "framework/driver/native/trace/allocation_functions.h"
 #include "framework/driver/native/trace/regions.h"
 #include "framework/driver/native/trace/thread_trace.h"
+#include "framework/driver/shared/interpreter.h"
 #include "framework/x86/decoder.h"
 
 #include <optional>
@@ -78,7 +79,8 @@ struct PlannedBlock {
     bool in_short_loop = false;  // of the unit: its counter is incremented again soon
     // See Regions.
     bool enters_function = false;
-    bool allocates = false;  // is a function of AllocationFunctions
+    bool allocates = false;           // is a function of AllocationFunctions
+    bool ends_with_position = false;  // its last instruction stores a position: Interpreter
     bool counted_down = false;
     bool counted_in_slice = false;
     bool counted_in_interval = false;  // in its interval, on each way that leads to it
@@ -127,13 +129,14 @@ class Planner {
   public:
     Planner(Decoder& decoder, const MemoryMap& memory, CodeWatch& watch, CodeCache& cache,
             const Regions& regions, const AllocationFunctions& allocation_functions,
-            const TraceTables& trace)
+            const driver::Interpreter& interpreter, const TraceTables& trace)
         : decoder_(decoder),
           memory_(memory),
           watch_(watch),
           cache_(cache),
           regions_(regions),
           allocation_functions_(allocation_functions),
+          interpreter_(interpreter),
           trace_(trace) {}
 
     // Plans a new unit that begins at `pc`. False if there is no valid instruction. `landing`: see
@@ -169,6 +172,7 @@ class Planner {
     bool watch(std::uint64_t begin, std::uint64_t end);
     bool is_changeable(std::uint64_t pc) const;
     bool enters(std::uint64_t pc) const;
+    bool stores_position(const Instruction& instruction) const;
     bool looks_for_left() const;
     bool counts_slices() const;
     std::uint64_t continuation(const UnitPlan& plan, const PlannedBlock& block) const;
@@ -193,6 +197,7 @@ class Planner {
     CodeCache& cache_;
     const Regions& regions_;
     const AllocationFunctions& allocation_functions_;
+    const driver::Interpreter& interpreter_;
     const TraceTables& trace_;
     PcMap<bool> reads_flags_;
     PcMap<Live> live_;
