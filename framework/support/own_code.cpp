@@ -32,15 +32,24 @@ std::string normal(std::string_view path) {
 }
 
 bool is_system_source(const std::string& path) {
-    return starts_with_one_of(path, kSystemSources) ||
+    constexpr std::string_view kInInterpreter = "<frozen ";
+    return starts_with_one_of(path, kSystemSources) || path.starts_with(kInInterpreter) ||
            std::any_of(kCompilerParts.begin(), kCompilerParts.end(),
                        [&](std::string_view part) { return path.find(part) != std::string::npos; });
+}
+
+// Code of an interpreter belongs to the interpreted program. The program `python` is one that was
+// built from its sources, and perhaps not installed.
+bool is_interpreter(std::string_view name) {
+    constexpr std::array<std::string_view, 3> kBegins{"python3", "libpython3", "python_names.so"};
+    return starts_with_one_of(name, kBegins);
 }
 
 // A program can lie below /usr/lib, such as cc1. The vDSO has no path.
 bool is_system_library(std::string_view path) {
     if (path.starts_with("[vdso")) return true;
     const std::string_view name = path.substr(path.rfind('/') + 1);
+    if (is_interpreter(name)) return true;
     return starts_with_one_of(path, kSystemLibraries) && name.find(".so") != std::string_view::npos;
 }
 

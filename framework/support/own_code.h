@@ -10,7 +10,8 @@ namespace assay {
 
 class OwnCode {
   public:
-    // Without paths, own code is all code outside of system headers and system libraries. With
+    // Without paths, own code is all code outside of system headers, system libraries and
+    // interpreters. With
     // paths, it is the code of sources and binaries that are named or lie below. Relative paths
     // begin at the working directory.
     explicit OwnCode(const std::vector<std::string>& paths = {});

@@ -23,6 +23,14 @@ TEST_CASE("own code: outside of the system's headers and libraries") {
     CHECK_FALSE(own.has("malloc", "./malloc/malloc.c", "/usr/lib/x86_64-linux-gnu/libc.so.6"));
     CHECK_FALSE(own.has("f", "???", "/lib64/ld-linux-x86-64.so.2"));
     CHECK_FALSE(own.has("f", "???", "[vdso]"));
+    CHECK_FALSE(own.has("PyList_New", "???", "/usr/bin/python3.11"));
+    CHECK_FALSE(own.has("PyList_New", "???", "/opt/python/lib/libpython3.11.so.1.0"));
+    CHECK_FALSE(own.has("py::_handle_fromlist:<frozen importlib._bootstrap>",
+                        "<frozen importlib._bootstrap>", "/tmp/jit-7.dump"));
+    CHECK_FALSE(own.has("py::parse:/usr/lib/python3.11/ast.py", "/usr/lib/python3.11/ast.py",
+                        "/tmp/jit-7.dump"));
+    CHECK(own.has("py::main:/home/me/a.py", "/home/me/a.py", "/tmp/jit-7.dump"));
+    CHECK(own.has("PyList_New", "Objects/listobject.c", "/home/me/cpython/python"));
 }
 
 TEST_CASE("own code: what every program contains") {
