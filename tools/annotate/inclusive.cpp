@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
 #include <utility>
 
@@ -96,6 +97,14 @@ void InclusiveCounts::add_contexts() {
         outer.inclusive += contexts_[i].inclusive;
         next[i] = std::exchange(first_inner[contexts_[i].parent], i);
     }
+    const std::unordered_map<Id, Id> files = files_of_functions();
+    // A line of a function without a file counts for nothing.
+    const auto line_of = [&](const Context& context) -> std::optional<std::uint64_t> {
+        if (context.parent == 0 || context.line == 0) return std::nullopt;
+        const auto file = files.find(contexts_[context.parent].function);
+        if (file == files.end()) return std::nullopt;
+        return key(file->second, context.line);
+    };
     // A function or a line that is on the way to a context already includes it.
     std::unordered_set<std::uint64_t> open_functions, open_lines;
     struct Step {
@@ -109,18 +118,16 @@ void InclusiveCounts::add_contexts() {
             way.pop_back();
             const Context& context = contexts_[step.context];
             if (step.opened_function) open_functions.erase(context.function);
-            if (step.opened_line)
-                open_lines.erase(key(contexts_[context.parent].function, context.line));
+            if (step.opened_line) open_lines.erase(*line_of(context));
             at = next[step.context];
             continue;
         }
         const Context& context = contexts_[at];
-        const std::uint64_t line = key(contexts_[context.parent].function, context.line);
-        const bool has_line = context.parent != 0 && context.line != 0;
+        const std::optional<std::uint64_t> line = line_of(context);
         const Step step{at, open_functions.insert(context.function).second,
-                        has_line && open_lines.insert(line).second};
+                        line && open_lines.insert(*line).second};
         if (step.opened_function) by_context_functions_[context.function] += context.inclusive;
-        if (step.opened_line) by_context_lines_[line] += context.inclusive;
+        if (step.opened_line) by_context_lines_[*line] += context.inclusive;
         way.push_back(step);
         at = first_inner[at];
     }
@@ -145,12 +152,8 @@ void InclusiveCounts::finish() {
     if (std::all_of(by_context_functions_.begin(), by_context_functions_.end(),
                     [](const auto& entry) { return entry.second == 0; }))
         return;
-    lines_.clear();
+    lines_ = std::move(by_context_lines_);
     functions_.clear();
-    const std::unordered_map<Id, Id> files = files_of_functions();
-    for (const auto& [place, count] : by_context_lines_)
-        if (const auto file = files.find(static_cast<Id>(place >> 32)); file != files.end())
-            lines_[key(file->second, static_cast<std::uint32_t>(place))] += count;
     std::unordered_map<Id, std::uint64_t> own;
     for (const auto& [place, count] : own_) own[static_cast<Id>(place >> 32)] += count;
     for (const auto& [function, count] : by_context_functions_)

@@ -66,7 +66,7 @@ class InclusiveCounts final : public events::Handler {
     Strings names_;
     Sums lines_;                                    // by file and line: counts of called functions
     Sums functions_;                                // by function: the same
-    Sums by_context_lines_, by_context_functions_;  // by (function, line), and by function with own
+    Sums by_context_lines_, by_context_functions_;  // the same; functions with their own counts
     Sums own_;                                      // by (function, file)
 
     // State while a file is read.

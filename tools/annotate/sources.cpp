@@ -143,7 +143,8 @@ std::vector<std::size_t> SourceWriter::lines_to_show(const std::vector<SourceLin
         if (next != lines.end() && next->line == line) found = &*next++;
         if (line == 0) continue;
         const std::uint64_t own = found ? found->counts[event_] : 0;
-        if (all ? found != nullptr
+        const bool calls = inclusive_ && inclusive_->line_share(name_, line, own) > 0;
+        if (all ? found != nullptr || calls
                 : inclusive_->own_share(own) >= kOwn ||
                       inclusive_->line_share(name_, line, own) >= kInclusive)
             shown.push_back(line);
