@@ -40,7 +40,10 @@ bool register_lines(const Words& marker, Process& process) {
 bool do_interpreter_marker(Context& context, Process& process) {
     Words marker{};
     if (!read_target(context.gpr[RAX], marker.data(), sizeof marker)) return false;
-    const bool follows = context.call_tree != nullptr;
+    // Contexts of recorded calls have no lines. Events with such contexts would belong to a
+    // function, and instructions to its lines.
+    const bool follows =
+        context.call_tree != nullptr && !process.trace.captures(trace::kCaptureCalls);
     switch (marker[0]) {
         case ASSAY_REGISTER_INTERPRETER:
             if (follows) register_interpreter(marker, process);
