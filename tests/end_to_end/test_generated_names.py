@@ -18,6 +18,74 @@ PYTHON_NAMES = BUILD / "tools" / "python_names.py"
 PYTHON_CALL = 6  # the same, of a function that names Python code
 
 
+# Lines with the same letter do 9 times and 1 times the same work.
+PYTHON_LINES = """\
+import threading
+def work(n):
+    return sum(range(n))
+def lines():
+    work(90_000)  # 9a
+    work(10_000)  # 1a
+    sum(range(90_000))  # 9b
+    sum(range(10_000))  # 1b
+def numbers(n):
+    for i in range(n):
+        yield sum(range(1_000, 1_500))
+def generators():
+    sum(numbers(900))  # 9c
+    sum(numbers(100))  # 1c
+    [sum(range(1_000, 1_500)) for i in range(900)]  # 9d
+    [sum(range(1_000, 1_500)) for i in range(100)]  # 1d
+def fails(n):
+    sum(range(n))
+    raise ValueError
+def exceptions():
+    try:
+        fails(90_000)  # 9e
+    except ValueError:
+        sum(range(90_000))  # 9f
+    try:
+        fails(10_000)  # 1e
+    except ValueError:
+        sum(range(10_000))  # 1f
+def down(n):
+    if n != 0:
+        sum(range(10_000))
+        down(n - 1)
+def recursion():
+    down(9)  # 9g
+    down(1)  # 1g
+def tree(n):
+    if n == 0:
+        return
+    sum(range(1_000, 10_000))  # 9h
+    tree(n - 1)
+    sum(range(1_000, 2_000))  # 1h
+    other(n - 1)
+def other(n):
+    sum(range(1_000))
+    tree(n)
+def thread():
+    sum(range(90_000))  # 9i
+def threads():
+    started = threading.Thread(target=thread)
+    started.start()
+    sum(range(10_000))  # 1i
+    started.join()
+def again():
+    for text in ("sum(range(90_000))", "sum(range(10_000))"):
+        for i in range(5):
+            exec(compile("\\n" * i + text, f"/tmp/made{i}.py", "exec"))
+lines()
+generators()
+exceptions()
+recursion()
+tree(7)
+threads()
+again()
+"""
+
+
 def older_pythons():
     """Interpreters of CPython 3.9 to 3.11."""
     found = set()
@@ -44,7 +112,8 @@ class GeneratedNames(unittest.TestCase):
         self.events = events
         pid = next(line.split()[-1] for line in events.remarks if " pid " in line)
         self.map = Path(f"/tmp/perf-{pid}.map")
-        self.addCleanup(self.map.unlink, missing_ok=True)
+        for path in (self.map, Path(f"/tmp/jit-{pid}.dump")):
+            self.addCleanup(path.unlink, missing_ok=True)
         column = events.events.index("Ir")
         return {name: row[column] for name, row in events.functions.items()}, result.stderr
 
@@ -197,13 +266,66 @@ class GeneratedNames(unittest.TestCase):
                 for name in ("main", "fib", "Leaf.value"):
                     self.assertAlmostEqual(unfolded[name] / inclusive[name], 1, delta=0.02)
 
+    def annotated(self, script, *options):
+        """The functions and lines of the script: counts with calls, and without."""
+        shown = run([ASSAY, "annotate", "--no-show-percs", "--threshold=0", "--top=100000", *options, self.out,
+                     script], env={"COLUMNS": "200"})
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        functions, of_script = shown.stdout.split(f"-- {script}\n")
+
+        def rows(text, pattern):
+            return {name: [0 if count == "." else int(count.replace(",", "")) for count in counts.split()]
+                    for counts, name in re.findall(rf"(?m)^ *((?:[\d,.]+ +){{2}}){pattern}", text)}
+        lines = {int(number): counts for number, counts in rows(of_script, r"(\d+)  ").items()}
+        return rows(functions, rf"py::(.*?):{re.escape(str(script))} "), lines
+
+    def test_python_lines(self):
+        script = self.folder / "lines.py"
+        script.write_text(PYTHON_LINES)
+        text = PYTHON_LINES.splitlines()
+        pythons = [python for python in older_pythons()
+                   if "3, 11" in run([python, "-c", "import sys; print(sys.version_info[:2])"]).stdout]
+        if not pythons:
+            self.skipTest("needs CPython 3.11")
+        for python in pythons:
+            with self.subTest(python=python):
+                self.profiled("-S", PYTHON_NAMES, script, program=python,
+                              options=["--cache-sim=no", "--contexts"])
+                # Each letter of the lines, with the counts of both.
+                def pairs(lines):
+                    tags = {line[-2:]: lines[i][-2:] for i, line in enumerate(text, 1) if "  # " in line}
+                    return {tag[1]: (tags["9" + tag[1]], tags["1" + tag[1]]) for tag in tags if tag[0] == "9"
+                            and "1" + tag[1] in tags}
+                functions, lines = self.annotated(script)
+                for letter, (nine, one) in pairs(lines).items():
+                    self.assertAlmostEqual(nine[0] / one[0], 9, delta=0.5, msg=letter)
+                # The lines of a function have all its counts.
+                for name in ("lines", "generators", "exceptions", "recursion", "thread"):
+                    [first] = [i for i, line in enumerate(text, 1) if line.startswith(f"def {name}(")]
+                    end = next(i for i in range(first + 1, 100) if not text[i - 1].startswith(" "))
+                    total = sum(lines[i][0] for i in range(first, end) if i in lines)
+                    # The module executes the line of the `def`, too.
+                    self.assertIn(total - functions[name][0], range(2000), name)
+                # Without the interpreted functions that they call, but with C.
+                functions, lines = self.annotated(script, f"--own={self.folder}")
+                for letter in "bfhi":
+                    nine, one = pairs(lines)[letter]
+                    self.assertAlmostEqual(nine[1] / one[1], 9, delta=0.5, msg=letter)
+                for letter in "aceg":  # Python functions do the work
+                    nine, one = pairs(lines)[letter]
+                    self.assertLess(nine[1], nine[0] / 100, letter)
+                summary = run([ASSAY, "summary", self.out], cwd=self.folder)
+                self.assertIn("Lines of Python, with what the interpreter did for them", summary.stdout)
+                self.assertRegex(summary.stdout, r"%  lines\.py:\d+ +sum\(range\(1_000, 10_000\)\)")
+                self.assertIn(f"assay annotate --only-own {self.out}", summary.stdout)
+
     def run_named(self, words, **more):
         """Runs a command, and removes the maps of it and of its children."""
-        before = set(Path("/tmp").glob("perf-*.map"))
+        before = set(Path("/tmp").glob("jit-*.dump"))
         result = run(words, **more)
-        for path in set(Path("/tmp").glob("perf-*.map")) - before:
+        for path in set(Path("/tmp").glob("jit-*.dump")) - before:
             with contextlib.suppress(OSError):  # of another program
-                if str(PYTHON_NAMES) in path.read_text():
+                if str(PYTHON_NAMES).encode() in path.read_bytes():
                     path.unlink()
         return result
 
@@ -226,7 +348,7 @@ class GeneratedNames(unittest.TestCase):
         """Functions that are made again share a name; a child has a file of its own."""
         code = ("import os\n"
                 "for i in range(1000): exec('def made(): pass\\nmade()')\n"
-                "def count(): return open(f'/tmp/perf-{os.getpid()}.map').read().count('py::made:')\n"
+                "def count(): return open(f'/tmp/jit-{os.getpid()}.dump', 'rb').read().count(b'py::made:')\n"
                 "child = os.fork()\n"
                 "if child: os.waitpid(child, 0)\n"
                 "print(count())\n")

@@ -32,10 +32,11 @@ void add_own(CommandLine& line, OwnOptions& own) {
     line.add_flag("--only-own", own.only,
                   "count library code for the lines of own code that called it\n"
                   "Needs a profile with --contexts. Without it, this holds for inlined code only.");
-    line.add_list("--own", own.paths, "PATH",
-                  "with --only-own, which it implies: own code is that of the source or binary "
-                  "PATH, or below; may be repeated\n"
-                  "Default: all code outside of the system's headers and libraries.");
+    line.add_list(
+        "--own", own.paths, "PATH",
+        "with --only-own, which it implies: own code is that of the source or binary "
+        "PATH, or below; may be repeated\n"
+        "Default: all code outside of the system's headers and libraries, and of CPython.");
 }
 
 void add_source_search(CommandLine& line, SourceOptions& where) {

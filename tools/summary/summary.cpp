@@ -113,6 +113,26 @@ void show_own(const OwnOptions& own, std::vector<Step>& next) {
             step.command.insert(kAnnotate.size(), options);
 }
 
+// True if the profile counts lines of Python: their functions have a file then.
+bool has_python_lines(const Profile& profile) {
+    const auto& functions = profile.functions();
+    return std::any_of(functions.begin(), functions.end(), [&](const Profile::Function& function) {
+        return profile.text(function.name).starts_with("py::") &&
+               !is_unknown_file(profile.text(function.file));
+    });
+}
+
+// Adds the lines of Python after the functions. They have what the interpreter did for them.
+void add_python_lines(Findings own, Findings& found) {
+    for (Section& section : own.sections) {
+        if (section.of != Of::kLines || section.title != "Lines") continue;
+        section.title = "Lines of Python, with what the interpreter did for them";
+        found.sections.insert(found.sections.begin() + 1, std::move(section));
+        show_own({}, found.next);
+        return;
+    }
+}
+
 constexpr const char* kPurpose =
     "Shows on one screen what is slow in a profile, and why: functions and lines by estimated\n"
     "cycles, and the data that miss the caches.\n\n"
@@ -149,7 +169,8 @@ void write(const std::vector<std::string>& paths, NameStyle style, const OwnOpti
     profile.finish();
     std::optional<OwnView> view;
     Profile of_view(parts::kLines | parts::kContexts);
-    if (own.wanted()) {
+    const bool adds_python = !own.wanted() && has_python_lines(profile);
+    if (own.wanted() || adds_python) {
         view.emplace(files.paths, OwnCode(own.paths));
         of_view.add_file(view->path());
         of_view.finish();
@@ -158,8 +179,9 @@ void write(const std::vector<std::string>& paths, NameStyle style, const OwnOpti
     names.add(profile);
     if (view) names.add(of_view);
     names.finish();
-    Findings found = findings(view ? of_view : profile, profile.groups(), names, paths);
-    if (view) show_own(own, found.next);
+    Findings found = findings(own.wanted() ? of_view : profile, profile.groups(), names, paths);
+    if (own.wanted()) show_own(own, found.next);
+    if (adds_python) add_python_lines(findings(of_view, profile.groups(), names, paths), found);
     write_findings(found, output);
 }
 
