@@ -52,8 +52,8 @@ std::string behind_links(const std::string& link);
 // incomplete files that the process has written.
 void remove_incomplete_files_on_signals();
 
-// Passes the content of a file to `consumer` block by block, decompressed if it is gzip, zstd or xz.
-// The name - is standard input.
+// Passes the content of a file to `consumer` block by block, decompressed if it is gzip, zstd or
+// xz. The name - is standard input.
 void read_file(const std::string& path, const Consumer& consumer);
 
 // False for standard input, a pipe or a device. True if the file cannot be opened: opening it then
