@@ -44,7 +44,8 @@ First steps:
 
 The program behaves as it would alone: input, output, exit status and signals
 pass through. Build it with -g to get source lines. Without --plugin, assay
-counts with --plugin=cache,syscalls --branch-sim=yes --types.
+counts with --plugin=cache,syscalls --branch-sim=yes --types; with --contexts,
+without syscalls.
 
 Options, before PROGRAM:
 
@@ -70,7 +71,8 @@ std::string command_table() {
 }
 
 // Chooses what a run without --plugin measures: what most users look for first, and what costs
-// little. Under QEMU, programs have neither system calls nor types.
+// little. Under QEMU, programs have neither system calls nor types. With contexts, system calls
+// would need records of all calls, which take time and know no lines of interpreted programs.
 void choose_first_answer(collector::CoreSettings& settings, std::span<const Setting> given,
                          const std::vector<std::string>& program) {
     const auto is_given = [&](std::string_view name) {
@@ -81,7 +83,7 @@ void choose_first_answer(collector::CoreSettings& settings, std::span<const Sett
                             collector::find_program(program).elf != isa::kX86;
     settings.plugins = {"cache"};
     if (!under_qemu) {
-        settings.plugins.emplace_back("syscalls");
+        if (!settings.contexts) settings.plugins.emplace_back("syscalls");
         if (!is_given("types")) settings.types = true;
     }
     settings.others.insert(settings.others.begin(), {"branch-sim", "yes", ""});
