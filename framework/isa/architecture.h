@@ -72,8 +72,22 @@ const Architecture* architecture_of(const ElfKind& elf);
 std::span<const Architecture> architectures();
 // The instruction set of an open file. All zeros for a file that is no ELF file.
 ElfKind kind_of_file(int descriptor);
-// The architecture that the native driver runs.
 inline constexpr ElfKind kX86{62, 2, 1};  // EM_X86_64, ELFCLASS64, ELFDATA2LSB
+// Of this machine.
+#if defined(__x86_64__)
+inline constexpr ElfKind kHost = kX86;
+#elif defined(__aarch64__)
+inline constexpr ElfKind kHost{183, 2, 1};  // EM_AARCH64
+#elif defined(__riscv)
+inline constexpr ElfKind kHost{243, 2, 1};  // EM_RISCV
+#else
+inline constexpr ElfKind kHost{};
+#endif
+// The native driver runs x86-64 programs on x86-64 machines.
+inline constexpr bool kHasNativeDriver = kHost == kX86;
+inline constexpr bool runs_natively(const ElfKind& program) {
+    return kHasNativeDriver && program == kX86;
+}
 
 // Entries of the table.
 bool describe_aarch64(std::span<const std::uint8_t> code, Instruction& described);

@@ -188,7 +188,6 @@ Address ElfFile::code_start() const {
 // also starts the mapping of the code. Executable segments go first, because callers ask for
 // mappings of code.
 Address ElfFile::address_of_offset(std::uint64_t file_offset) const {
-    constexpr std::uint64_t kPage = 4096;
     std::vector<Elf64_Phdr> loadable = segments_;
     // The kernel maps whole pages, and parts of an emulated machine can share a page.
     const auto is_part = [&](const Elf64_Phdr& segment) {
@@ -198,11 +197,13 @@ Address ElfFile::address_of_offset(std::uint64_t file_offset) const {
         loadable.begin(), loadable.end(),
         [](const Elf64_Phdr& segment) { return (segment.p_flags & PF_X) != 0; });
     std::stable_partition(loadable.begin(), executable, is_part);
-    for (const Elf64_Phdr& segment : loadable) {
-        std::uint64_t start = segment.p_offset & ~(kPage - 1);
-        if (file_offset >= start &&
-            file_offset - start < segment.p_offset - start + segment.p_filesz) {
-            return segment.p_vaddr - segment.p_offset + file_offset;
+    // The size of the pages is not known. With smaller ones, the answer is more certain.
+    for (const std::uint64_t page : {4096, 16384, 65536}) {
+        for (const Elf64_Phdr& segment : loadable) {
+            const std::uint64_t start = segment.p_offset & ~(page - 1);
+            if (file_offset >= start &&
+                file_offset - start < segment.p_offset - start + segment.p_filesz)
+                return segment.p_vaddr - segment.p_offset + file_offset;
         }
     }
     return 0;

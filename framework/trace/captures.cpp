@@ -328,7 +328,11 @@ void trace_capture_first_writes(trace_vlist_table_t* spec, uint32_t filter_line,
 // The driver needs BMI2 for it.
 void trace_capture_footprints(trace_vlist_table_t* spec, uint32_t filter_line,
                               uint32_t filter_sets) {
+#if defined(__x86_64__)
     const bool possible = filter_line == 64 && __builtin_cpu_supports("bmi2") != 0;
+#else
+    const bool possible = false;
+#endif
     ask(*spec, {.captures = kCaptureReferences,
                 .data = filter(filter_line, possible ? filter_sets : 0, Filter::kFootprints)});
 }

@@ -25,7 +25,7 @@
 namespace assay::trace {
 
 inline constexpr std::uint64_t kMagic = 0x3130'7961'7373'61ULL;  // "assay01"
-inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint32_t kLayoutVersion = 2;
 
 // Bits of the captures. captures.h has a row for each.
 enum Capture : std::uint32_t {
@@ -353,8 +353,11 @@ inline constexpr std::uint64_t kContextWordsOffset =
 inline constexpr std::uint64_t kThreadsOffset =
     kContextWordsOffset + std::uint64_t{kMaxBlocks} * sizeof(std::uint16_t);
 
+// Parts that are mapped begin at such addresses. AArch64 has pages of up to this size.
+inline constexpr std::uint64_t kLargestPage = 64 * 1024;
 // Offsets inside a slot. The block counters are uint64_t: counters() for each block.
-inline constexpr std::uint64_t kCountersOffset = (sizeof(ThreadSlot) + 4095) & ~std::uint64_t{4095};
+inline constexpr std::uint64_t kCountersOffset =
+    (sizeof(ThreadSlot) + kLargestPage - 1) & ~(kLargestPage - 1);
 inline constexpr std::uint64_t kCountersBytes = std::uint64_t{kMaxBlocks} * 8;
 inline constexpr std::uint32_t kMaxRuns = 4 * 1024 * 1024;
 inline constexpr std::uint64_t kRunsOffset = kCountersOffset + kCountersBytes;
@@ -408,6 +411,8 @@ inline constexpr std::uint64_t contexts_offset(std::uint32_t slot) {
 }
 inline constexpr std::uint64_t kAllocationsOffset = contexts_offset(kMaxThreads);
 inline constexpr std::uint64_t kSegmentBytes = kAllocationsOffset + kAllocationsBytes;
+static_assert(kThreadsOffset % kLargestPage == 0 && kRingOffset % kLargestPage == 0 &&
+              kThreadStride % kLargestPage == 0 && kContextsBytes % kLargestPage == 0);
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);

@@ -31,27 +31,21 @@ SiteCode::Target target(const trace_site_t& site) {
 }
 
 Kernel kernel(InstructionSet set) {
-    switch (set) {
-        case InstructionSet::kAvx512:
-            return simulate_avx512;
-        case InstructionSet::kAvx2:
-            return simulate_avx2;
-        default:
-            return simulate_baseline;
-    }
+#if defined(__x86_64__)
+    if (set == InstructionSet::kAvx512) return simulate_avx512;
+    if (set == InstructionSet::kAvx2) return simulate_avx2;
+#endif
+    return set == InstructionSet::kBaseline ? simulate_baseline : nullptr;
 }
 
 }  // namespace
 
 bool supported(InstructionSet set) {
-    switch (set) {
-        case InstructionSet::kAvx512:
-            return __builtin_cpu_supports("avx512f");
-        case InstructionSet::kAvx2:
-            return __builtin_cpu_supports("avx2");
-        default:
-            return true;
-    }
+#if defined(__x86_64__)
+    if (set == InstructionSet::kAvx512) return __builtin_cpu_supports("avx512f");
+    if (set == InstructionSet::kAvx2) return __builtin_cpu_supports("avx2");
+#endif
+    return set == InstructionSet::kBaseline;
 }
 
 InstructionSet best_instruction_set() {

@@ -74,9 +74,12 @@ void sort(std::vector<Counted>& values) {
 }
 
 ValueKernel best_kernel() {
+#if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
         return count_avx512;
-    return __builtin_cpu_supports("avx2") ? count_avx2 : count_baseline;
+    if (__builtin_cpu_supports("avx2")) return count_avx2;
+#endif
+    return count_baseline;
 }
 
 }  // namespace

@@ -1,14 +1,30 @@
 #include "plugins/common/geometry.h"
 
-#include <cpuid.h>
 #include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <fstream>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace cache {
 namespace {
 
+// The last level is the highest one.
+void take_cache(unsigned level, bool data, bool instructions, const Geometry& geometry,
+                unsigned& highest, Geometries& found) {
+    if (!complaint(geometry).empty()) return;
+    if (level == 1 && instructions) found.i1 = geometry;
+    if (level == 1 && data) found.d1 = geometry;
+    if (level <= highest) return;
+    highest = level;
+    found.ll = geometry;
+}
+
+#if defined(__x86_64__)
 // Leaves that list caches one per subleaf, in the same layout.
 // Sources: Intel SDM volume 2, CPUID leaf 4; AMD APM volume 3, CPUID Fn8000_001D.
 constexpr std::uint32_t kIntelCaches = 4;
@@ -38,6 +54,7 @@ bool describes_caches(std::uint32_t leaf) {
     const auto first = cpuid(leaf, 0);
     return first && (first->a & 0x1F) != kNone;
 }
+#endif
 
 template <class Number>
 bool parse_number(std::string_view text, Number& number) {
@@ -101,25 +118,48 @@ Geometry with_power_of_two_sets(const Geometry& g) {
     return {sets * ways * g.line, ways, g.line};
 }
 
+Geometries caches_in(const std::string& folder, const Geometries& otherwise) {
+    Geometries found = otherwise;
+    unsigned highest = 1;
+    for (unsigned i = 0;; ++i) {
+        const auto text = [&](const char* file) {
+            std::ifstream stream(folder + "/index" + std::to_string(i) + "/" + file);
+            std::string word;
+            stream >> word;
+            return word;
+        };
+        const auto number = [&](const char* file) {
+            std::uint32_t value = 0;
+            parse_number(text(file), value);
+            return value;
+        };
+        const std::string type = text("type");
+        if (type.empty()) return found;
+        Geometry geometry{0, number("ways_of_associativity"), number("coherency_line_size")};
+        parse_size(text("size"), geometry.size);
+        take_cache(number("level"), type == "Data", type == "Instruction", geometry, highest,
+                   found);
+    }
+}
+
+#if defined(__x86_64__)
 Geometries processor_caches(const Geometries& otherwise) {
     Geometries found = otherwise;
     const std::uint32_t leaf = describes_caches(kIntelCaches) ? kIntelCaches : kAmdCaches;
-    std::uint32_t highest = 1;
+    unsigned highest = 1;
     for (std::uint32_t i = 0;; ++i) {
         const auto r = cpuid(leaf, i);
         const std::uint32_t kind = r ? r->a & 0x1F : kNone;
         if (kind == kNone) return found;
-        const std::uint32_t level = (r->a >> 5) & 7;
-        const Geometry geometry = decode(*r);
-        if (!complaint(geometry).empty()) continue;
-        if (level == 1 && kind == kInstruction) found.i1 = geometry;
-        if (level == 1 && kind == kData) found.d1 = geometry;
-        if (level > highest) {
-            highest = level;
-            found.ll = geometry;
-        }
+        take_cache((r->a >> 5) & 7, kind == kData, kind == kInstruction, decode(*r), highest,
+                   found);
     }
 }
+#else
+Geometries processor_caches(const Geometries& otherwise) {
+    return caches_in("/sys/devices/system/cpu/cpu0/cache", otherwise);
+}
+#endif
 
 std::string describe(const Geometry& g) {
     return std::to_string(g.size) + " B, " + std::to_string(g.line) + " B, " +

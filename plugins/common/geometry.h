@@ -51,6 +51,10 @@ Geometry with_power_of_two_sets(const Geometry& geometry);
 // describe are taken from `otherwise`.
 Geometries processor_caches(const Geometries& otherwise);
 
+// The caches that a folder of the kernel's describes, as /sys/devices/system/cpu/cpu0/cache does
+// (Documentation/ABI/testing/sysfs-devices-system-cpu).
+Geometries caches_in(const std::string& folder, const Geometries& otherwise);
+
 // Text as in the desc: lines of Cachegrind's files.
 std::string describe(const Geometry& geometry);
 

@@ -3,6 +3,7 @@
 #include "plugins/effective_address/footprint.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -30,9 +31,9 @@ void for_each_group(std::span<const Touch> touches, const Key& key, const Use& u
 // The entries of references are scattered over the table. With small pages, each reference would
 // also miss the TLB.
 void use_large_pages(void* memory, std::size_t bytes) {
-    constexpr std::uintptr_t kPage = 4096;
-    const auto start = (reinterpret_cast<std::uintptr_t>(memory) + kPage - 1) & ~(kPage - 1);
-    const auto end = (reinterpret_cast<std::uintptr_t>(memory) + bytes) & ~(kPage - 1);
+    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    const auto start = (reinterpret_cast<std::uintptr_t>(memory) + page - 1) & ~(page - 1);
+    const auto end = (reinterpret_cast<std::uintptr_t>(memory) + bytes) & ~(page - 1);
     if (start < end) madvise(reinterpret_cast<void*>(start), end - start, MADV_HUGEPAGE);
 }
 

@@ -6,10 +6,13 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
+#if defined(__SSE2__)
 #include <emmintrin.h>
+#endif
 
 namespace machine {
 
@@ -132,14 +135,33 @@ class CacheArray {
     static std::uint8_t digest(std::uint64_t line) {
         return static_cast<std::uint8_t>(line * 0x9E3779B97F4A7C15 >> 56);
     }
+    // A bit for each byte of a row: 1 if the byte has this value.
+    static std::uint32_t equal_bytes(const std::uint8_t* row, std::uint8_t value) {
+#if defined(__SSE2__)
+        const __m128i wanted = _mm_set1_epi8(static_cast<char>(value));
+        const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row));
+        return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, wanted)));
+#else
+        std::uint32_t found = 0;
+        for (unsigned i = 0; i < kRow; i += 8) {
+            constexpr std::uint64_t kEach = 0x0101010101010101, kLow = 0x7f * kEach;
+            std::uint64_t bytes;
+            std::memcpy(&bytes, row + i, sizeof bytes);
+            bytes ^= value * kEach;
+            const std::uint64_t zero = ~(((bytes & kLow) + kLow) | bytes | kLow);  // 0x80 or 0
+            // Bit 7 of byte n goes to bit n of the highest byte.
+            found |= static_cast<std::uint32_t>((zero >> 7) * 0x0102040810204080 >> 56) << i;
+        }
+        return found;
+#endif
+    }
     std::uint32_t way_of(std::uint64_t set, std::uint64_t line) const {
-        const __m128i wanted = _mm_set1_epi8(static_cast<char>(digest(line)));
+        const std::uint8_t wanted = digest(line);
         const std::uint64_t key = line << kShift | kValid;
         const std::uint8_t* const digests = &digests_[set * row_];
         const std::uint64_t* const entries = &entries_[set * ways_];
         for (std::uint32_t first = 0; first < row_; first += kRow) {
-            const __m128i row = _mm_loadu_si128(reinterpret_cast<const __m128i*>(digests + first));
-            auto alike = static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(row, wanted)));
+            std::uint32_t alike = equal_bytes(digests + first, wanted);
             for (; alike != 0; alike &= alike - 1) {
                 const std::uint32_t way =
                     first + static_cast<std::uint32_t>(std::countr_zero(alike));

@@ -19,18 +19,20 @@ constexpr std::uint32_t kOldest = std::uint32_t{1} << 31;
 
 }  // namespace
 
-bool supported(const Kernel& kernel) {
-    __builtin_cpu_init();
-    if (&kernel == &baseline_kernel) return true;
-    const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-                    __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
-    return v3 && (&kernel == &v3_kernel || __builtin_cpu_supports("avx512f"));
+std::vector<const Kernel*> usable_kernels() {
+    std::vector<const Kernel*> usable{&baseline_kernel};
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+        __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt")) {
+        usable.push_back(&v3_kernel);
+        if (__builtin_cpu_supports("avx512f")) usable.push_back(&v4_kernel);
+    }
+#endif
+    return usable;
 }
 
 const Kernel& best_kernel() {
-    for (const Kernel* const kernel : {&v4_kernel, &v3_kernel})
-        if (supported(*kernel)) return *kernel;
-    return baseline_kernel;
+    return *usable_kernels().back();
 }
 
 Stack::Stack(const Kernel& kernel)

@@ -24,9 +24,8 @@ struct Histograms {
     std::uint64_t never = 0;  // references to lines that were not referenced before
 };
 
-// True if this processor has the instructions of the kernel.
-bool supported(const Kernel& kernel);
-// The fastest kernel that this processor supports.
+// The kernels whose instructions this processor has, the fastest one last.
+std::vector<const Kernel*> usable_kernels();
 const Kernel& best_kernel();
 
 class Stack {

@@ -26,8 +26,7 @@ struct Tally {
     }
 };
 
-// For example "openat", or "number 999" for a call that was not in the kernel's header when assay
-// was built.
+// For example "openat", or "number 999" for an unknown call.
 std::string name_of_call(std::uint64_t number);
 // For example "ENOENT", or "error 999" for an error that the C library does not know.
 std::string name_of_error(std::uint32_t error);

@@ -61,22 +61,25 @@ void Simulator::process(std::span<const trace_site_t> sites, const Buffer& buffe
 }
 
 void Simulator::run(std::size_t begin, std::size_t end) {
-    if (line_shift_ != 6)
-        run_any<false, false>(begin, end);
-    else if (!__builtin_cpu_supports("bmi2"))
-        run_any<true, false>(begin, end);
-    else if (buffer_->footprints.empty())
+    if (line_shift_ != 6) run_any<false, false>(begin, end);
+#if defined(__x86_64__)
+    else if (__builtin_cpu_supports("bmi2") && buffer_->footprints.empty())
         run_bmi2<false>(begin, end);
-    else
+    else if (__builtin_cpu_supports("bmi2"))
         run_bmi2<true>(begin, end);
+#endif
+    else
+        run_any<true, false>(begin, end);
     look_up();
 }
 
+#if defined(__x86_64__)
 // With BMI2, shifts by variable counts take one operation instead of three.
 template <bool kFiltered>
 __attribute__((target("bmi2"))) void Simulator::run_bmi2(std::size_t begin, std::size_t end) {
     run_any<true, kFiltered>(begin, end);
 }
+#endif
 
 // Handles nearly all references. `kUsual`: lines have 64 bytes. `kFiltered`: the driver filters
 // references; this affects only the speed.

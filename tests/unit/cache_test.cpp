@@ -1,11 +1,13 @@
 // The cache simulator against a model that follows Cachegrind's rules word by word.
 #include "plugins/cache/simulator.h"
 #include "tests/unit/plain_cache.h"
+#include "tests/unit/temporary_folder.h"
 
 #include <doctest/doctest.h>
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <random>
 #include <span>
 #include <string>
@@ -319,6 +321,30 @@ TEST_CASE("what one thread does leaves the first level of another alone") {
         for (std::size_t site = 0; site < sites.size(); ++site)
             CHECK(simulator.counts(site).l1_misses == expected[site].l1 + others[site].l1);
     }
+}
+
+TEST_CASE("caches are found in the kernel's description") {
+    const TemporaryFolder folder;
+    const auto add = [&](const std::string& index, const char* level, const char* type,
+                         const char* size, const char* ways) {
+        std::filesystem::create_directory(folder.file(index));
+        folder.write(index + "/level", std::string(level) + "\n");
+        folder.write(index + "/type", std::string(type) + "\n");
+        folder.write(index + "/size", std::string(size) + "\n");
+        folder.write(index + "/ways_of_associativity", std::string(ways) + "\n");
+        folder.write(index + "/coherency_line_size", "64\n");
+    };
+    const Geometries otherwise{{32768, 8, 64}, {16384, 8, 64}, {8 << 20, 16, 64}};
+    CHECK(cache::caches_in(folder.file("none"), otherwise).ll == otherwise.ll);
+    add("index0", "1", "Data", "64K", "4");
+    add("index1", "2", "Unified", "1024K", "8");
+    Geometries found = cache::caches_in(folder.file(""), otherwise);
+    CHECK(found.d1 == Geometry{64 << 10, 4, 64});
+    CHECK(found.i1 == otherwise.i1);
+    CHECK(found.ll == Geometry{1 << 20, 8, 64});
+    add("index2", "3", "Unified", "32768K", "0");  // the kernel does not know its ways
+    found = cache::caches_in(folder.file(""), otherwise);
+    CHECK(found.ll == Geometry{1 << 20, 8, 64});
 }
 
 TEST_CASE("geometries are read, refused and described") {

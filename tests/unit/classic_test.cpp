@@ -52,9 +52,11 @@ void check_bounds(const List& values, std::uint64_t error, const Exact& exact) {
 
 std::vector<ValueKernel> kernels() {
     std::vector<ValueKernel> all{count_baseline};
+#if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2")) all.push_back(count_avx2);
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
         all.push_back(count_avx512);
+#endif
     return all;
 }
 

@@ -117,8 +117,7 @@ Counted measured(const std::vector<Touch>& touches, const Kernel& kernel, std::s
 void check_all(const std::vector<Touch>& touches) {
     Counted expected = plainly(touches);
     expected.distances.erase(0);  // hits in all caches: no part of the curve
-    for (const Kernel* const kernel : {&baseline_kernel, &v3_kernel, &v4_kernel}) {
-        if (!supported(*kernel)) continue;
+    for (const Kernel* const kernel : usable_kernels()) {
         const Counted found = measured(touches, *kernel, 2 + touches.size() % (Stack::kBatch - 1));
         CHECK(found.distances == expected.distances);
         CHECK(found.ages == expected.ages);
@@ -143,8 +142,7 @@ TEST_CASE("reuse: a cyclic walk has one distance") {
         std::vector<std::uint64_t> walk;
         for (int round = 0; round < 5; ++round)
             for (std::uint64_t line = 0; line < lines; ++line) walk.push_back(1000 + line);
-        for (const Kernel* const kernel : {&baseline_kernel, &v3_kernel, &v4_kernel}) {
-            if (!supported(*kernel)) continue;
+        for (const Kernel* const kernel : usable_kernels()) {
             const Counted found = measured(touches_of(walk), *kernel, Stack::kBatch);
             CHECK(found.never == lines);
             CHECK(found.distances == std::map<std::uint32_t, std::uint64_t>{
@@ -202,8 +200,7 @@ TEST_CASE("reuse: many lines") {
     std::vector<std::uint64_t> walk;
     for (int round = 0; round < 8; ++round)
         for (std::uint64_t line = 0; line < kLines; ++line) walk.push_back(line * 3);
-    for (const Kernel* const kernel : {&baseline_kernel, &v3_kernel, &v4_kernel}) {
-        if (!supported(*kernel)) continue;
+    for (const Kernel* const kernel : usable_kernels()) {
         const Counted found = measured(touches_of(walk), *kernel, Stack::kBatch);
         CHECK(found.never == kLines);
         CHECK(found.distances == std::map<std::uint32_t, std::uint64_t>{{kLines - 1, 7 * kLines}});

@@ -9,6 +9,7 @@
 #include "framework/driver/replay/image_trace.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -28,17 +29,17 @@ template <typename T>
 class GuardedCopy {
   public:
     explicit GuardedCopy(const std::vector<T>& array) : count_(array.size()) {
-        constexpr std::size_t kPage = 4096;
+        const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
         const std::size_t bytes = count_ * sizeof(T);
-        bytes_ = (bytes + kPage - 1) / kPage * kPage + kPage;
+        bytes_ = (bytes + page - 1) / page * page + page;
         void* const memory =
             mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (memory == MAP_FAILED) throw std::bad_alloc();
         memory_ = static_cast<char*>(memory);
-        data_ = memory_ + bytes_ - kPage - bytes;
+        data_ = memory_ + bytes_ - page - bytes;
         if (bytes != 0) std::memcpy(data_, array.data(), bytes);
-        mprotect(memory_, bytes_ - kPage, PROT_READ);
-        mprotect(memory_ + bytes_ - kPage, kPage, PROT_NONE);
+        mprotect(memory_, bytes_ - page, PROT_READ);
+        mprotect(memory_ + bytes_ - page, page, PROT_NONE);
     }
     // Keeps the address range reserved, so that no other mapping gets it.
     ~GuardedCopy() {
@@ -59,15 +60,15 @@ template <typename T>
 class GuardedRoom {
   public:
     explicit GuardedRoom(std::size_t count) {
-        constexpr std::size_t kPage = 4096;
+        const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
         const std::size_t bytes = count * sizeof(T);
-        const std::size_t room = (bytes + kPage - 1) / kPage * kPage;
-        bytes_ = room + 2 * kPage;
+        const std::size_t room = (bytes + page - 1) / page * page;
+        bytes_ = room + 2 * page;
         void* const memory = mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (memory == MAP_FAILED) throw std::bad_alloc();
         memory_ = static_cast<char*>(memory);
-        if (room != 0) mprotect(memory_ + kPage, room, PROT_READ | PROT_WRITE);
-        begin_ = memory_ + kPage;
+        if (room != 0) mprotect(memory_ + page, room, PROT_READ | PROT_WRITE);
+        begin_ = memory_ + page;
         data_ = begin_ + room - bytes;
         std::memset(begin_, kUntouched, static_cast<std::size_t>(data_ - begin_));
     }

@@ -80,7 +80,7 @@ void choose_first_answer(collector::CoreSettings& settings, std::span<const Sett
                            [&](const Setting& setting) { return setting.name == name; });
     };
     const bool under_qemu = settings.driver == "qemu" || !settings.image.empty() ||
-                            collector::find_program(program).elf != isa::kX86;
+                            !isa::runs_natively(collector::find_program(program).elf);
     settings.plugins = {"cache"};
     if (!under_qemu) {
         if (!settings.contexts) settings.plugins.emplace_back("syscalls");

@@ -42,18 +42,25 @@ std::string libraries() {
         pcre2_version(), FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100);
 }
 
-}  // namespace
-
-std::string version_report(const std::string& driver, const std::string& hidden) {
+// What the native driver says of the processor.
+std::string processor_report(const std::string& driver, const std::string& hidden) {
+    if (!isa::kHasNativeDriver) return "driver: qemu only\n";
     const std::string path =
         driver.find('/') == std::string::npos ? collector::find_native_driver() : driver;
     const sweep::CommandOutput processor = sweep::output_of({path, "--processor", hidden});
     if (processor.status != 0)
         throw Error(fmt::format("{} --processor: {}", path, processor.problem));
+    return processor.text;
+}
+
+}  // namespace
+
+std::string version_report(const std::string& driver, const std::string& hidden) {
     utsname system{};
     uname(&system);
-    return fmt::format("{}{}kernel: {} {}\nlibraries: {}\n", version_line(), processor.text,
-                       system.sysname, system.release, libraries());
+    return fmt::format("{}{}kernel: {} {}\nlibraries: {}\n", version_line(),
+                       processor_report(driver, hidden), system.sysname, system.release,
+                       libraries());
 }
 
 }  // namespace assay

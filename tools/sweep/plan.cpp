@@ -226,7 +226,8 @@ void Plan::find_files(const Profilers& profilers) {
         const collector::Program found = collector::find_program(program_);
         add(found.invoked);
         add(found.file);
-        add(collector::find_native_driver());
+        add(isa::runs_natively(found.elf) ? collector::find_native_driver()
+                                          : collector::find_qemu_driver());
     }
     add(std::filesystem::read_symlink("/proc/self/exe"));
     for (const auto& profiler : profilers.session->profilers) add(profiler->path());

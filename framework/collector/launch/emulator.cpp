@@ -78,7 +78,7 @@ std::string sysroot_of(const isa::Architecture& architecture, const std::string&
         return wanted;
     }
     const std::string usual = fmt::format("/usr/{}", architecture.triplet);
-    return architecture.elf != isa::kX86 && fs::is_directory(usual) ? usual : "";
+    return architecture.elf != isa::kHost && fs::is_directory(usual) ? usual : "";
 }
 
 // The kernel's own linker would do without a sysroot: QEMU falls back to it.
@@ -135,8 +135,14 @@ DriverCommand machine_driver(Program& program, const std::string& image) {
 DriverCommand choose_driver(Program& program, const DriverWishes& wishes) {
     if (!wishes.image.empty()) return machine_driver(program, wishes.image);
     const isa::Architecture& architecture = *isa::architecture_of(program.elf);
-    const bool is_native = program.elf == isa::kX86;
+    const bool is_native = isa::runs_natively(program.elf);
+    if (wishes.driver.find('/') != std::string::npos) return {wishes.driver, program.argv};
     if (wishes.driver != "qemu" && (is_native || wishes.driver != "auto")) {
+        if (!isa::kHasNativeDriver)
+            throw Error(
+                fmt::format("--driver={}: this assay has no native driver, because that "
+                            "needs an x86-64 processor; leave the option out",
+                            wishes.driver));
         if (!is_native)
             throw Error(
                 fmt::format("cannot run {}: built for {}; the native driver runs x86-64 programs",
@@ -145,11 +151,15 @@ DriverCommand choose_driver(Program& program, const DriverWishes& wishes) {
             log::remark(
                 "the profile is that of QEMU itself; to profile the emulated machine, give the ELF "
                 "file of its firmware: --image=FILE");
-        const bool is_path = wishes.driver.find('/') != std::string::npos;
-        return {is_path ? wishes.driver : find_native_driver(), program.argv};
+        return {find_native_driver(), program.argv};
     }
     qemu::Emulator emulator;
     emulator.path = usable_qemu(program, architecture, wishes.qemu);
+    if (!isa::kHasNativeDriver)
+        log::remark(
+            fmt::format("{} runs under {}, because the native driver needs an x86-64 "
+                        "processor",
+                        program.file, emulator.path));
     emulator.plugin = find_qemu_driver();
     emulator.sysroot = sysroot_of(architecture, wishes.sysroot);
     if (std::getenv("QEMU_CPU") == nullptr) emulator.cpu = architecture.cpu;

@@ -68,11 +68,10 @@ std::optional<std::string> GuestMemory::text(std::uint64_t address) const {
 std::optional<std::vector<std::string>> GuestMemory::texts(std::uint64_t address) const {
     std::vector<std::string> found;
     for (; address != 0; address += pointer_bytes_) {
-        std::array<unsigned char, 8> bytes{};
-        if (!read(address, bytes.data(), pointer_bytes_)) return {};
-        if (big_endian_) std::reverse(bytes.begin(), bytes.begin() + pointer_bytes_);
         std::uint64_t pointer = 0;
-        std::memcpy(&pointer, bytes.data(), sizeof pointer);
+        if (!read(address, &pointer, pointer_bytes_)) return {};
+        if (big_endian_)
+            pointer = __builtin_bswap64(pointer) >> 8 * (sizeof pointer - pointer_bytes_);
         if (pointer == 0) return found;
         std::optional<std::string> one = text(pointer);
         if (!one) return {};

@@ -4,6 +4,8 @@
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
+#include <cerrno>
 
 namespace assay::driver {
 namespace {
@@ -24,6 +26,7 @@ constexpr uint64_t kFewestKnown = 4096, kFewestFrames = 256, kFewestStacks = 16;
 
 PART_OF_THESE long call_kernel(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
                                uint64_t e, uint64_t f) {
+#if defined(__x86_64__)
     register uint64_t fourth __asm__("r10") = d;
     register uint64_t fifth __asm__("r8") = e;
     register uint64_t sixth __asm__("r9") = f;
@@ -33,6 +36,10 @@ PART_OF_THESE long call_kernel(long number, uint64_t a, uint64_t b, uint64_t c, 
                      : "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
                      : "rcx", "r11", "memory");
     return result;
+#else
+    const long result = syscall(number, a, b, c, d, e, f);
+    return result == -1 ? -errno : result;
+#endif
 }
 
 // Zeroed memory. Traps if the kernel gives no memory: the tree cannot go on without it.
@@ -155,7 +162,8 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::new_node(const Node& node) {
     Node* const made = node_at(index);
     const uint64_t end = reinterpret_cast<uint64_t>(made) + node_bytes_;
     if (end > populated_) {
-        // Populating many pages at once takes a third of the time of single page faults.
+        // Populating many pages at once takes a third of the time of single page faults. With
+        // larger pages than these, the call can fail, which changes nothing.
         constexpr uint64_t kPortion = 256 * kKiB, kPage = 4 * kKiB, kPopulateForWriting = 23;
         const uint64_t from = (end - 1) & ~(kPage - 1);
         call_kernel(SYS_madvise, from, kPortion, kPopulateForWriting, 0, 0, 0);
