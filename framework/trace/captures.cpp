@@ -171,6 +171,10 @@ constexpr CaptureRow kRows[] = {
      .sites = sites(TRACE_SITE_COUNT),
      .by_qemu = CaptureRow::kAlways,
      .is_recorded = true},
+    {.capture = kCaptureFacts,
+     .recorded = TRACE_RECORDED_BLOCKS,
+     .description = "facts about instructions",
+     .by_qemu = CaptureRow::kX86Only},
     {.capture = kCaptureSystemCalls,
      .recorded = TRACE_RECORDED_SYSTEM_CALLS,
      .description = "system calls",
@@ -373,6 +377,10 @@ void trace_capture_intervals(trace_vlist_table_t* spec, uint64_t instructions) {
 
 void trace_capture_repeats(trace_vlist_table_t* spec) {
     ask(*spec, {.captures = kCaptureRepeats});
+}
+
+void trace_capture_facts(trace_vlist_table_t* spec) {
+    ask(*spec, {.captures = kCaptureFacts});
 }
 
 void trace_capture_branches(trace_vlist_table_t* spec, uint32_t which) {

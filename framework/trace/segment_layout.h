@@ -35,6 +35,7 @@ enum Capture : std::uint32_t {
     kCaptureValues = 8,  // see ValueLists
     kCaptureCalls = 16,
     kCaptureRepeats = 32,
+    kCaptureFacts = 64,  // nothing for drivers to do
     kCaptureBranches = 0x100,
     kCapturePredictions = 0x200,
     kCaptureCode = 0x400,

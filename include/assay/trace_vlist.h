@@ -235,6 +235,10 @@ void trace_capture_warm_up(trace_vlist_table_t* spec, uint64_t instructions);
  * trace_capture_references includes them. Each execution takes some hundred nanoseconds more. */
 void trace_capture_repeats(trace_vlist_table_t* spec);
 
+/* Says that the profiler calls trace_parser_instr_facts. assay knows facts of x86-64 only, and
+ * refuses other programs before they run. */
+void trace_capture_facts(trace_vlist_table_t* spec);
+
 /* Captures branches of the kinds in `which` (a set of TRACE_CONDITIONAL_BRANCHES and others, not
  * 0), as a record of a site TRACE_SITE_BRANCH for each execution, after other records of the
  * instruction. A profiler also gets the kinds that others ask for. */

@@ -100,6 +100,7 @@ class OpcodeMix final : public assay::Profiler {
     void capture(assay::Captures& wanted) override {
         wanted.block_counts();
         wanted.repeats();
+        wanted.facts();
         if (details_) return;
         for (std::uint32_t event = kFirstDetail; event < opcode_mix::kEvents; ++event)
             leave_out(event);

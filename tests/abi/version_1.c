@@ -123,6 +123,7 @@ static trace_vlist_table_t* prof_init(void) {
     trace_capture_runs(spec);
     trace_capture_code(spec, 64);
     trace_capture_repeats(spec);
+    trace_capture_facts(spec);
     trace_capture_warm_up(spec, 1000);
     trace_capture_system_calls(spec, TRACE_SYSTEM_CALL_TIMES);
     trace_capture_mappings(spec);

@@ -237,7 +237,9 @@ class Refused(unittest.TestCase):
         self.assertIn("cannot record AArch64 programs", ran.stderr)
 
     def test_facts(self):
-        self.assertIn("facts about instructions", self.refusal("--plugin=opcode_mix"))
+        self.assertEqual(self.refusal("--plugin=opcode_mix"),
+                         "assay: cannot capture facts about instructions of AArch64 programs, "
+                         "which run under QEMU")
 
     def test_without_qemu(self):
         line = self.refusal(env={"PATH": str(self.folder)})

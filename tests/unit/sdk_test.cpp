@@ -57,6 +57,7 @@ TEST_CASE("sdk: each capture of the C interface has one in C++") {
     CHECK(same([](Captures& wanted) { wanted.intervals(1000); },
                [](trace_vlist_table_t* spec) { trace_capture_intervals(spec, 1000); }));
     CHECK(same([](Captures& wanted) { wanted.repeats(); }, trace_capture_repeats));
+    CHECK(same([](Captures& wanted) { wanted.facts(); }, trace_capture_facts));
     CHECK(same([](Captures& wanted) { wanted.branches(TRACE_RETURNS); },
                [](trace_vlist_table_t* spec) { trace_capture_branches(spec, TRACE_RETURNS); }));
     CHECK(same([](Captures& wanted) { wanted.predictions(); },

@@ -116,6 +116,8 @@ class Captures {
     void warm_up(std::uint64_t instructions) { trace_capture_warm_up(spec_, instructions); }
     // Iterations of repeated string instructions, without references.
     void repeats() { trace_capture_repeats(spec_); }
+    // Trace::facts will be called.
+    void facts() { trace_capture_facts(spec_); }
     // Each execution of branches of these kinds: a set of TRACE_CONDITIONAL_BRANCHES and others.
     void branches(std::uint32_t which) { trace_capture_branches(spec_, which); }
     // System calls and their results; with TRACE_SYSTEM_CALL_TIMES also their durations.
