@@ -63,7 +63,7 @@ struct Architecture {
     std::string_view library;  // the Debian package of a C library for this host
     std::string_view cpu;      // the processor that QEMU shows; "": QEMU's default
     // Describes the first instruction of `code`. False if it is unknown. nullptr: no instruction is
-    // known, so only executions can be counted.
+    // known, so only executions can be counted, and references as QEMU makes them.
     bool (*describe)(std::span<const std::uint8_t> code, Instruction& described) = nullptr;
 };
 
@@ -93,6 +93,7 @@ inline constexpr bool runs_natively(const ElfKind& program) {
 bool describe_aarch64(std::span<const std::uint8_t> code, Instruction& described);
 bool describe_riscv(std::span<const std::uint8_t> code, Instruction& described);
 bool describe_thumb(std::span<const std::uint8_t> code, Instruction& described);
+bool describe_i386(std::span<const std::uint8_t> code, Instruction& described);
 bool describe_x86(std::span<const std::uint8_t> code, Instruction& described);
 
 }  // namespace assay::isa

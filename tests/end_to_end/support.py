@@ -76,6 +76,11 @@ def terminal_text(leader: int) -> str:
 
 # The Debian packages of programs that tests need and that assay itself does not.
 PACKAGES = {"aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu, libc6-dev-arm64-cross",
+            **{f"{name}-gcc": f"gcc-{name}" for name in
+               ("arm-linux-gnueabihf", "i686-linux-gnu", "powerpc64le-linux-gnu",
+                "riscv64-linux-gnu", "s390x-linux-gnu")},
+            **{f"qemu-{name}": "qemu-user" for name in
+               ("arm", "i386", "ppc64le", "riscv64", "s390x")},
             "bzip2": "bzip2", "callgrind_annotate": "valgrind", "cg_annotate": "valgrind",
             "cg_diff": "valgrind", "cg_merge": "valgrind", "clang": "clang", "cmake": "cmake",
             "erl": "erlang-base", "erlc": "erlang-base", "fish": "fish", "g++": "g++", "gcc": "gcc",

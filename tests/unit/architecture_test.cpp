@@ -183,6 +183,31 @@ TEST_CASE("Architecture: branches of Thumb code") {
     CHECK(thumb(0xf00fc009).distance == -12);                      // le lr, .-12
 }
 
+TEST_CASE("Architecture: i386") {
+    const auto described = [](std::initializer_list<std::uint8_t> code) {
+        Instruction found;
+        REQUIRE(assay::isa::describe_i386({code.begin(), code.size()}, found));
+        CHECK(found.length == code.size());
+        return found;
+    };
+    // push ebp; inc eax, which is a prefix in x86-64
+    check_reference(described({0x55}), {0x55, TRACE_SITE_WRITE, 4});
+    CHECK(described({0x40}).operand_count == 0);
+    // add dword ptr [ebp - 4], 1; ret
+    check_reference(described({0x83, 0x45, 0xfc, 0x01}), {0x83, TRACE_SITE_MODIFY, 4});
+    CHECK(described({0xc3}).flags == (TRACE_INSTR_RETURN | TRACE_INSTR_LOAD));
+    const Instruction call = described({0xe8, 0x10, 0x00, 0x00, 0x00});
+    CHECK((call.flags & TRACE_INSTR_CALL) != 0);
+    CHECK((call.is_direct && call.distance == 0x15));
+    const Instruction back = described({0x7e, 0xde});  // jle
+    CHECK((back.flags & TRACE_INSTR_CONDITIONAL) != 0);
+    CHECK(back.distance == -0x20);
+    CHECK_FALSE(described({0xff, 0xe0}).is_direct);  // jmp eax
+    Instruction part;
+    constexpr std::uint8_t kBegin[] = {0x83, 0x45};
+    CHECK_FALSE(assay::isa::describe_i386(kBegin, part));
+}
+
 TEST_CASE("Architecture: the native driver's is in the table") {
     REQUIRE(assay::isa::architecture_of(assay::isa::kX86) != nullptr);
     CHECK(assay::isa::architecture_of({}) == nullptr);

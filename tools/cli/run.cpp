@@ -71,22 +71,25 @@ std::string command_table() {
 }
 
 // Chooses what a run without --plugin measures: what most users look for first, and what costs
-// little. Under QEMU, programs have neither system calls nor types. With contexts, system calls
-// would need records of all calls, which take time and know no lines of interpreted programs.
+// little. Under QEMU, programs have neither system calls nor types, and branches only if assay
+// knows the instructions. With contexts, system calls would need records of all calls, which take
+// time and know no lines of interpreted programs.
 void choose_first_answer(collector::CoreSettings& settings, std::span<const Setting> given,
                          const std::vector<std::string>& program) {
     const auto is_given = [&](std::string_view name) {
         return std::any_of(given.begin(), given.end(),
                            [&](const Setting& setting) { return setting.name == name; });
     };
-    const bool under_qemu = settings.driver == "qemu" || !settings.image.empty() ||
-                            !isa::runs_natively(collector::find_program(program).elf);
+    const isa::ElfKind elf = collector::find_program(program).elf;
+    const bool under_qemu =
+        settings.driver == "qemu" || !settings.image.empty() || !isa::runs_natively(elf);
     settings.plugins = {"cache"};
     if (!under_qemu) {
         if (!settings.contexts) settings.plugins.emplace_back("syscalls");
         if (!is_given("types")) settings.types = true;
     }
-    settings.others.insert(settings.others.begin(), {"branch-sim", "yes", ""});
+    if (isa::architecture_of(elf)->describe != nullptr)
+        settings.others.insert(settings.others.begin(), {"branch-sim", "yes", ""});
     settings.summarized = !settings.verbose;
 }
 

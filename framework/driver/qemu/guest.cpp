@@ -178,12 +178,13 @@ void Guest::refuse(const std::string& why) {
     _exit(kExitRefused);
 }
 
-void Guest::refuse_instruction(std::uint64_t pc) {
+Operation::Seen Guest::seen(Operation& operation, std::uint32_t info, unsigned bytes, bool writes) {
     const std::lock_guard locked(lock);
+    if (const auto* const known = code.seen(operation, info, bytes, writes)) return *known;
     char text[96];
     std::snprintf(text, sizeof text,
                   "unsupported instruction at %#" PRIx64 ": it refers to memory in an unknown way",
-                  pc);
+                  operation.pc);
     refuse(text);
 }
 

@@ -55,7 +55,8 @@ class Guest {
     void ends();
     // Ends the program with a message: the driver cannot run it further.
     [[noreturn]] void refuse(const std::string& why);
-    [[noreturn]] void refuse_instruction(std::uint64_t pc);
+    // As GuestCode::seen(). Ends the program if there is no site.
+    Operation::Seen seen(Operation& operation, std::uint32_t info, unsigned bytes, bool writes);
     // An instruction has cleared a line: QEMU does not tell which one.
     void note_cleared_line();
     // While parallel() is false.

@@ -23,7 +23,9 @@ GuestBlock* GuestCode::block_of(std::span<const Piece> instructions) {
 
 bool GuestCode::is_incomplete(const Piece& piece) const {
     isa::Instruction described;
-    return architecture_.elf == isa::kX86 && !describe_x86(piece.bytes, described);
+    const bool is_x86 =
+        architecture_.describe == isa::describe_x86 || architecture_.describe == isa::describe_i386;
+    return is_x86 && !architecture_.describe(piece.bytes, described);
 }
 
 // A translation can begin between a condition and the instructions that depend on it.
@@ -117,6 +119,7 @@ void GuestCode::add_references(const isa::Instruction& described, std::uint32_t 
     Operation& operation = operations_.emplace_back();
     part.operation = &operation;
     operation.pc = pc;
+    operation.instr = instr;
     operation.address_register = described.address_register;
     operation.operand_count = described.operand_count;
     if (!part.known) return;
@@ -128,6 +131,26 @@ void GuestCode::add_references(const isa::Instruction& described, std::uint32_t 
     for (unsigned i = 0; i < described.operand_count; ++i)
         tables_.add_site(instr, described.operands[i].bytes, described.operands[i].kind, i);
     if (operation.variable) tables_.add_site(instr, 0, TRACE_SITE_COUNT, 0);
+}
+
+// The first kind of reference becomes the one that callbacks handle quickly.
+const Operation::Seen* GuestCode::seen(Operation& operation, std::uint32_t info, unsigned bytes,
+                                       bool writes) {
+    if (architecture_.describe != nullptr) return nullptr;
+    for (const Operation::Seen& each : operation.seen)
+        if (each.info == info) return &each;
+    const std::uint32_t site = tables_.next_site();
+    tables_.add_site(operation.instr, bytes, writes ? TRACE_SITE_WRITE : TRACE_SITE_READ,
+                     static_cast<unsigned>(operation.seen.size()));
+    tables_.publish();
+    operation.seen.push_back({info, site, static_cast<std::uint16_t>(bytes), writes});
+    if (operation.seen.size() == 1) {
+        operation.site = site;
+        operation.bytes = static_cast<std::uint16_t>(bytes);
+        operation.writes = writes;
+        __atomic_store_n(&operation.whole, info, __ATOMIC_RELEASE);
+    }
+    return &operation.seen.back();
 }
 
 void GuestCode::add_code(const Piece& piece, std::uint32_t instr, GuestBlock::Part& part) {

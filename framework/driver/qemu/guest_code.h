@@ -27,7 +27,16 @@ struct Operation {
     std::uint8_t operand_count = 0;
     isa::Operand operands[isa::Instruction::kMostOperands];
     std::uint64_t pc = 0;
+    std::uint32_t instr = 0;            // its row
     std::uint8_t address_register = 0;  // of an instruction that clears a line
+    // Of an instruction that is not described: the kinds of references that it has made so far.
+    struct Seen {
+        std::uint32_t info;  // QEMU's description
+        std::uint32_t site;
+        std::uint16_t bytes;
+        bool writes;
+    };
+    std::vector<Seen> seen;
 
     std::uint32_t count_site() const { return site + operand_count; }
 };
@@ -98,6 +107,10 @@ class GuestCode {
     // Marks the conditional ones of these consecutive instructions, and divides them behind each
     // one that may refer to memory: an exception can end it there.
     std::vector<std::span<const Piece>> divide(std::span<Piece> instructions);
+    // The site of a reference of an instruction that is not described, valid until the next call.
+    // nullptr if the architecture describes its instructions: it should have described this one.
+    const Operation::Seen* seen(Operation& operation, std::uint32_t info, unsigned bytes,
+                                bool writes);
     // Returns the block of these instructions, which is new or known from an earlier translation.
     // nullptr if the tables are full.
     GuestBlock* block_of(std::span<const Piece> instructions);

@@ -99,7 +99,12 @@ void refer(GuestThread& thread, std::uint64_t address, unsigned bytes, bool writ
 template <Filtered Kind>
 void refer_to_part(GuestThread& thread, Operation& operation, qemu_plugin_meminfo_t info,
                    std::uint64_t address) {
-    if (operation.operand_count == 0) guest->refuse_instruction(operation.pc);
+    if (operation.operand_count == 0) {
+        const Operation::Seen seen =
+            guest->seen(operation, info, 1U << qemu_plugin_mem_size_shift(info),
+                        qemu_plugin_mem_is_store(info));
+        return refer<Kind>(thread, address, seen.bytes, seen.writes, seen.site);
+    }
     GuestThread::Parts& parts = thread.parts;
     if (parts.operation != &operation) {
         thread.end_execution();
@@ -129,7 +134,7 @@ void refer_to_part(GuestThread& thread, Operation& operation, qemu_plugin_meminf
 template <Filtered Kind>
 [[gnu::noinline]] void refer_slowly(GuestThread& thread, qemu_plugin_meminfo_t info,
                                     std::uint64_t address, Operation& operation) {
-    if (__atomic_load_n(&operation.whole, __ATOMIC_RELAXED) == info)
+    if (__atomic_load_n(&operation.whole, __ATOMIC_ACQUIRE) == info)
         refer<Kind>(thread, address, operation.bytes, operation.writes, operation.site);
     else
         refer_to_part<Kind>(thread, operation, info, address);
@@ -141,7 +146,7 @@ void on_reference(unsigned vcpu, qemu_plugin_meminfo_t info, std::uint64_t addre
     auto& operation = *static_cast<Operation*>(data);
     GuestThread& thread = *threads[vcpu];
     if constexpr (Kind == Filtered::kRecent || Kind == Filtered::kMisses)
-        if (__atomic_load_n(&operation.whole, __ATOMIC_RELAXED) == info &&
+        if (__atomic_load_n(&operation.whole, __ATOMIC_ACQUIRE) == info &&
             thread.is_recent(address, operation.bytes)) [[likely]]
             return;
     refer_slowly<Kind>(thread, info, address, operation);
