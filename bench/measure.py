@@ -16,6 +16,7 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "HOME": "/nonexistent",
 @dataclass(frozen=True)
 class Run:
     seconds: float
+    processor: float  # seconds of all processes that were waited for
     status: int  # as waitstatus_to_exitcode: negative for a signal
     digest: str  # of standard output
 
@@ -30,13 +31,15 @@ def _spawn(argv, stdin: Path | None, stdout: Path, stderr: Path) -> int:
 
 def run(argv, stdin: Path | None, stdout: Path, stderr: Path, timeout: float) -> Run:
     """Runs `argv` with its output in files. Ends it after `timeout` seconds."""
+    before = os.times()
     start = time.perf_counter()
     pid = _spawn(argv, stdin, stdout, stderr)
     status = _wait(pid, start + timeout)
     seconds = time.perf_counter() - start
+    processor = sum(os.times()[2:4]) - sum(before[2:4])
     with stdout.open("rb") as output:
         digest = hashlib.file_digest(output, "sha256").hexdigest()
-    return Run(seconds, os.waitstatus_to_exitcode(status), digest)
+    return Run(seconds, processor, os.waitstatus_to_exitcode(status), digest)
 
 
 def _wait(pid: int, deadline: float) -> int:
