@@ -60,11 +60,33 @@ std::uint32_t DataObjects::final_number(std::uint32_t number) const {
 }
 
 std::uint32_t HeapBlocks::innermost(std::uint64_t address) const {
+    std::uint32_t& recent = recent_[address / kGranule % recent_.size()];
+    if (recent < touched_.size() && (*this)[recent].contains(address) && (*this)[recent].inner == 0)
+        return recent;
+    for (const Gap& gap : gaps_)
+        if (address - gap.start < gap.end - gap.start) return kNone;
     auto at = at_.upper_bound(address);
-    if (at == at_.begin()) return kNone;
-    std::uint32_t block = std::prev(at)->second;
-    while (block != kNone && !blocks_[block].contains(address)) block = blocks_[block].outer;
+    std::uint32_t block = at == at_.begin() ? kNone : std::prev(at)->second;
+    while (block != kNone && !(*this)[block].contains(address)) block = (*this)[block].outer;
+    if (block != kNone)
+        recent = block;
+    else
+        note_gap(address);
     return block;
+}
+
+// The address is in no block.
+void HeapBlocks::note_gap(std::uint64_t address) const {
+    constexpr std::uint64_t kLarge = 65536;
+    Gap gap{0, UINT64_MAX};
+    const auto next = at_.upper_bound(address);
+    if (next != at_.end()) gap.end = next->first;
+    std::uint32_t below = next == at_.begin() ? kNone : std::prev(next)->second;
+    for (; below != kNone; below = (*this)[below].outer)
+        gap.start = std::max(gap.start, (*this)[below].end);
+    if (gap.end - gap.start < kLarge) return;
+    gaps_[next_gap_] = gap;
+    next_gap_ = (next_gap_ + 1) % gaps_.size();
 }
 
 std::uint32_t HeapBlocks::beginning_at(std::uint64_t start) const {
@@ -77,15 +99,15 @@ std::pair<std::uint64_t, std::uint64_t> HeapBlocks::gap(std::uint64_t address, s
     const auto next = at_.upper_bound(address);
     if (next != at_.end()) end = std::min(end, next->first);
     if (next != at_.begin())
-        start = std::max(start, std::min(address, blocks_[std::prev(next)->second].end));
+        start = std::max(start, std::min(address, (*this)[std::prev(next)->second].end));
     return {start, end};
 }
 
 // The end of a free block is 0.
 std::vector<std::uint32_t> HeapBlocks::all() const {
     std::vector<std::uint32_t> all;
-    for (std::uint32_t block = 0; block < blocks_.size(); ++block)
-        if (blocks_[block].end != 0) all.push_back(block);
+    for (std::uint32_t block = 0; block < touched_.size(); ++block)
+        if ((*this)[block].end != 0) all.push_back(block);
     return all;
 }
 
@@ -96,31 +118,33 @@ void HeapBlocks::allocate(std::uint64_t start, std::uint64_t bytes, std::uint64_
     const std::uint64_t end = start + bytes;
     for (auto at = at_.lower_bound(start); at != at_.end() && at->first < end;
          at = at_.lower_bound(start)) {
-        const Block& there = blocks_[at->second];
+        const Block& there = (*this)[at->second];
         if (there.start == start && there.end > end) break;
         remove(at->second, born);
     }
     std::uint32_t outer = innermost(start);
-    while (outer != kNone && blocks_[outer].end < end) {
+    while (outer != kNone && (*this)[outer].end < end) {
         remove(outer, born);
         outer = innermost(start);
     }
-    auto number = static_cast<std::uint32_t>(blocks_.size());
+    auto number = static_cast<std::uint32_t>(touched_.size());
     if (free_.empty()) {
-        blocks_.emplace_back();
+        if (number % kOfPart == 0) blocks_.push_back(std::make_unique<Block[]>(kOfPart));
         touched_.emplace_back();
     } else {
         number = free_.back();
         free_.pop_back();
         touched_[number] = {};
     }
-    Block& block = blocks_[number];
+    Block& block = (*this)[number];
     block = {.start = start, .end = end, .born = born, .outer = outer, .version = block.version};
     if (outer != kNone) {
-        ++blocks_[outer].inner;
-        ++blocks_[outer].version;
+        ++(*this)[outer].inner;
+        ++(*this)[outer].version;
     }
     at_[start] = number;
+    for (Gap& gap : gaps_)
+        if (start < gap.end && gap.start < end) gap = {};
     ++version_;
 }
 
@@ -130,7 +154,7 @@ void HeapBlocks::give_back(std::uint64_t start, std::uint64_t died) {
 
 // Also removes the blocks inside it.
 void HeapBlocks::remove(std::uint32_t number, std::uint64_t died) {
-    Block& block = blocks_[number];
+    Block& block = (*this)[number];
     while (block.inner != 0) {
         // The last block that begins before the end lies in this block, or in a block inside it.
         const auto last = std::prev(at_.lower_bound(block.end));
@@ -140,11 +164,11 @@ void HeapBlocks::remove(std::uint32_t number, std::uint64_t died) {
     ends_(number, died);
     const auto at = at_.find(block.start);
     if (block.outer != kNone) {
-        --blocks_[block.outer].inner;
-        ++blocks_[block.outer].version;
+        --(*this)[block.outer].inner;
+        ++(*this)[block.outer].version;
     }
     if (at != at_.end() && at->second == number) {
-        if (block.outer != kNone && blocks_[block.outer].start == block.start)
+        if (block.outer != kNone && (*this)[block.outer].start == block.start)
             at->second = block.outer;
         else
             at_.erase(at);

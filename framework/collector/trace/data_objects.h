@@ -5,11 +5,12 @@
 #include "framework/symbols/data_symbols.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -113,7 +114,10 @@ class HeapBlocks {
     void allocate(std::uint64_t start, std::uint64_t bytes, std::uint64_t born);
     void give_back(std::uint64_t start, std::uint64_t died);
 
-    Block& operator[](std::uint32_t block) { return blocks_[block]; }
+    Block& operator[](std::uint32_t block) { return blocks_[block / kOfPart][block % kOfPart]; }
+    const Block& operator[](std::uint32_t block) const {
+        return blocks_[block / kOfPart][block % kOfPart];
+    }
     void touch(std::uint32_t block, std::uint64_t record) {
         Touched& touched = touched_[block];
         touched.first = std::min(touched.first, record);
@@ -135,13 +139,25 @@ class HeapBlocks {
 
   private:
     void remove(std::uint32_t block, std::uint64_t died);
+    void note_gap(std::uint64_t address) const;
 
     Ends ends_;
-    std::deque<Block> blocks_;
+    // Blocks stay where they are.
+    static constexpr std::uint32_t kOfPart = 1024;
+    std::vector<std::unique_ptr<Block[]>> blocks_;
     std::vector<Touched> touched_;  // by block
     std::vector<std::uint32_t> free_;
     std::map<std::uint64_t, std::uint32_t> at_;  // by start; the innermost block
     std::uint32_t version_ = 0;
+    // Large ranges without a block that were found last.
+    struct Gap {
+        std::uint64_t start = 0, end = 0;
+    };
+    mutable std::array<Gap, 4> gaps_{};
+    mutable std::size_t next_gap_ = 0;
+    // Blocks that were found last, by granule of memory.
+    static constexpr std::uint64_t kGranule = 16;
+    mutable std::vector<std::uint32_t> recent_ = std::vector<std::uint32_t>(131072, 0);
 };
 
 // The addresses of those thread-local variables that exist when a program begins.
