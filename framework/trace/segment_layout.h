@@ -407,6 +407,12 @@ inline constexpr bool tells_contexts(const Spec& spec) {
            (!(spec.captures & kCaptureReferences) || spec.data.ways != 0) &&
            (!(spec.captures & kCaptureFetches) || spec.fetch.ways != 0);
 }
+// True if each reference has a record of its own for its object: TRACE_SITE_OBJECT. The other
+// records of references are then those that pass the filter.
+inline constexpr bool records_objects(const Spec& spec) {
+    return spec.objects != Spec::kNoObjects && (spec.captures & kCaptureReferences) != 0 &&
+           spec.data.sets != 0;
+}
 inline constexpr std::uint64_t contexts_offset(std::uint32_t slot) {
     return thread_offset(kMaxThreads) + slot * kContextsBytes;
 }

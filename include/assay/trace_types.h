@@ -200,6 +200,10 @@ enum {
     TRACE_SITE_BLOCK_LEFT = 28, /* a fault, or a change of the code, ended this execution early:
                                    `value` is the number of executed instructions, including one
                                    that faulted */
+
+    /* With --objects, for assay itself: data references at and near `value`, if a filter leaves
+     * out some references. Profilers do not get these records. */
+    TRACE_SITE_OBJECT = 29,
 };
 
 /* Kinds of branches, for trace_capture_branches: a set of bits. */

@@ -246,6 +246,30 @@ class Objects(unittest.TestCase):
             return [line for line in text.splitlines() if not line.startswith("fl=#! pid")]
         self.assertEqual(without_pid(first), without_pid(self.out.read_text()))
 
+    def test_with_all_references(self):
+        """The same counts, whether a filter leaves out references or another profiler gets all."""
+        def counts(plugin):
+            self.profile(*program, plugin=plugin)
+            document = self.annotate()
+            columns = [i for i, column in enumerate(document["events"])
+                       if column["name"] in ("Dr", "Dw", "D1mr", "D1mw", "DLmr", "DLmw")]
+            found = {}
+            groups = document["groups"]
+            for group in groups + [inner for outer in groups for inner in outer["inner"]]:
+                for line in group["lines"]:
+                    key = (group["attributes"]["class"], group["name"], line["function"],
+                           line["file"], line["line"])
+                    sums = found.setdefault(key, [0] * len(columns))
+                    for i, column in enumerate(columns):
+                        sums[i] += line["counts"][column]
+            return {key: sums for key, sums in found.items() if any(sums)}
+
+        for program in ([PROGRAMS / "objects", "blocks"], [PROGRAMS / "objects", "others"],
+                        ["sort", "--version"]):
+            filtered = counts("cache")
+            self.assertGreater(len(filtered), 100)
+            self.assertTrue(filtered == counts("cache,effective_address"), program)
+
     def test_with_contexts(self):
         """Objects and contexts at once: neither changes the other's counts."""
         self.profile(PROGRAMS / "objects", "blocks", options=["--contexts"])

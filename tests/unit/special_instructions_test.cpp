@@ -194,7 +194,8 @@ TEST_CASE("filter: a reference to two lines is recorded, and both are the most r
     at.gpr(RDI) = at.data(kLine);
     CHECK(at.record(bit).size() == 1);
     CHECK(at.record(bit).empty());
-    ReferenceRecorder recorder(at.parts.trace.spec(), *at.parts.context, at.parts.buffers, kSite);
+    ReferenceRecorder recorder(at.parts.trace.spec(), *at.parts.context, at.parts.buffers, kSite,
+                               1);
     recorder.reference(at.data(kLine + 60), 8, kSite);
     CHECK(at.parts.records().size() == 2);
     recorder.reference(at.data(2 * kLine), 8, kSite);
@@ -205,11 +206,23 @@ TEST_CASE("filter: a reference to two lines is recorded, and both are the most r
     CHECK(at.parts.records().size() == 4);
 }
 
+TEST_CASE("filter: with objects, each reference has a record for its object") {
+    trace::Spec spec = kEverything;
+    spec.objects = trace::Spec::kObjectsOnly;
+    SpecialInstruction at(spec);
+    ReferenceRecorder recorder(spec, *at.parts.context, at.parts.buffers, kSite, 1);
+    recorder.reference(at.data(kLine), 8, kSite);
+    CHECK(at.parts.records().size() == 2);
+    recorder.reference(at.data(kLine), 8, kSite);
+    CHECK(at.parts.records().size() == 3);
+    CHECK(at.parts.records().back().site == kSite - 1);
+}
+
 TEST_CASE("filter: with footprints, bytes of the most recent line are added to what it has") {
     trace::Spec spec = kEverything;
     spec.data.kind = trace::Filter::kFootprints;
     SpecialInstruction at(spec);
-    ReferenceRecorder recorder(spec, *at.parts.context, at.parts.buffers, kSite);
+    ReferenceRecorder recorder(spec, *at.parts.context, at.parts.buffers, kSite, 1);
     const std::uint64_t line = at.data(kLine);
     const std::uint64_t place = line % kPage;
     recorder.reference(line + 4, 4, kSite);

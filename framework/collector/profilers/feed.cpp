@@ -40,8 +40,7 @@ void Feed::begin(const Wanted& wanted) {
     stacks_.contexts().keep_recursion(std::max(spec.recursion, 1U));
     // The first reader also has the contexts of other processes' samples.
     if (spec.objects != trace::Spec::kNoObjects)
-        objects_.emplace(segment_, reader_.mapped_files(), stacks_,
-                         spec.objects == trace::Spec::kObjectsAndContexts);
+        objects_.emplace(segment_, reader_.mapped_files(), stacks_, spec);
     follows_calls_ = spec.captures & trace::kCaptureCalls &&
                      (role_ == TraceReader::Role::kFirst || contexts_of_all_ || objects_ ||
                       std::any_of(fed_.begin(), fed_.end(),
@@ -59,14 +58,19 @@ void Feed::process(TraceReader::Source source, std::span<const trace_record_t> r
                    std::span<const trace_marker_t> markers) {
     if (at_records) at_records(source, records, markers);
     if (fed_.empty() && at_records) return;
+    std::span<const std::uint32_t> contexts;
+    std::vector<trace_marker_t> moved;
+    if (objects_) {
+        moved.assign(markers.begin(), markers.end());
+        const auto followed = objects_->follow(
+            {source.thread, reader_.allocations(), reader_.time()}, records, reader_.code(), moved);
+        records = followed.records;
+        contexts = followed.contexts;
+        markers = moved;
+    } else if (follows_calls_)
+        contexts = stacks_.follow(source.thread, records, reader_.code());
     trace_parser view = parser(source.thread, records);
     view.footprints = reader_.footprints();
-    std::span<const std::uint32_t> contexts;
-    if (objects_)
-        contexts = objects_->follow({source.thread, reader_.allocations(), reader_.time()}, records,
-                                    reader_.code());
-    else if (follows_calls_)
-        contexts = stacks_.follow(source.thread, records, reader_.code());
     if (tells_contexts_) contexts = executed_contexts_.follow(source.slot, records, reader_.code());
     if (spec_.threads != 0)
         contexts = thread_contexts_.follow(source.slot, source.thread, contexts, records.size());

@@ -1,5 +1,7 @@
 #include "framework/collector/results/shares.h"
 
+#include "framework/trace/object_sites.h"
+
 #include <algorithm>
 #include <tuple>
 
@@ -143,10 +145,11 @@ ReferenceShares::ReferenceShares(std::span<const ReferencedObjects::Count> refer
         const trace_site_t& site = code.sites[count.site];
         const std::uint32_t row = rows[site.instr];
         if (row == SampleDatabase::kNoRow) continue;
+        const unsigned kind = site.kind == TRACE_SITE_OBJECT ? trace::object_kind(site) : site.kind;
         for (References* to : {&of_rows_[row], &of_objects_[{row, count.object}]})
-            (site.kind == TRACE_SITE_READ    ? to->reads
-             : site.kind == TRACE_SITE_WRITE ? to->writes
-                                             : to->modifications) += count.references;
+            (kind == TRACE_SITE_READ    ? to->reads
+             : kind == TRACE_SITE_WRITE ? to->writes
+                                        : to->modifications) += count.references;
     }
 }
 

@@ -134,12 +134,15 @@ void Collection::start_profilers(const Shared* shared) {
     feed_.begin({spec_, interval_, session_.settings.contexts});
 }
 
-// Adds all references, and the calls that lead to allocations.
+// Adds the calls that lead to allocations, and all references. If the profilers do with those that
+// pass a filter, each of the others only has a record for its object.
 void Collection::capture_objects() {
     const bool contexts = spec_.captures & trace::kCaptureCalls;
-    spec_ =
-        combine(spec_, trace::Spec{.captures = trace::kCaptureReferences |
-                                               trace::kCaptureBlockCounts | trace::kCaptureCalls});
+    const bool filtered = spec_.captures & trace::kCaptureReferences && spec_.data.sets != 0 &&
+                          spec_.data.kind == trace::Filter::kRecentLines;
+    const std::uint32_t references = filtered ? 0U : std::uint32_t{trace::kCaptureReferences};
+    spec_ = combine(spec_, trace::Spec{.captures = references | trace::kCaptureBlockCounts |
+                                                   trace::kCaptureCalls});
     spec_.objects = contexts || session_.settings.contexts ? trace::Spec::kObjectsAndContexts
                                                            : trace::Spec::kObjectsOnly;
     const std::string& functions = session_.settings.allocation_functions;

@@ -43,8 +43,15 @@ std::uint32_t ContextTree::enter_line(std::uint32_t interpreter, std::uint64_t l
 template <typename Destination>
 std::uint32_t ContextTree::go_on(std::uint32_t from, std::uint64_t site, std::uint64_t function,
                                  const Destination& destination) {
+    Edge& recent = recent_[(site ^ site >> 12 ^ from * 0x9E3779B1U) % recent_.size()];
+    if (recent.parent == from && recent.call == site && recent.function == function &&
+        function != 0)
+        return recent.context;
     std::size_t slot = slot_of(from, site, function);
-    if (slots_[slot] != kEmpty) return edges_[slots_[slot]].context;
+    if (slots_[slot] != kEmpty) {
+        recent = edges_[slots_[slot]];
+        return recent.context;
+    }
     if (edges_.size() >= most_) {
         overflowed_ = true;
         return from;
@@ -149,10 +156,11 @@ std::span<const std::uint32_t> ShadowStacks::follow(std::uint32_t number,
                                                     std::span<const trace_record_t> records,
                                                     const CodeTables& code) {
     result_.resize(records.size());
-    follow(number, records, code,
-           [this](std::size_t i, std::uint32_t context, std::span<const Frame>) {
-               result_[i] = context;
-           });
+    follow(
+        number, records, code, [](std::size_t, std::span<const Frame>) { return false; },
+        [this](std::size_t i, std::uint32_t context, std::span<const Frame>) {
+            result_[i] = context;
+        });
     return result_;
 }
 
@@ -196,7 +204,7 @@ void ShadowStacks::call(Thread& thread, std::uint64_t address, std::uint64_t cal
                         std::uint64_t function) {
     if (thread.stack == nullptr) return;
     const std::uint32_t context = tree_.enter(thread.stack->context(), call, function, 0);
-    thread.stack->frames.push_back({address, call, context});
+    thread.stack->frames.push_back({address, call, context, ++frames_});
 }
 
 // A handler's frame is on its own stack, or on the interrupted stack, below the red zone and all
@@ -209,7 +217,7 @@ void ShadowStacks::enter_handler(Thread& thread, std::uint64_t address, std::uin
     Stack& stack = move(thread, address, kOfHandler);
     if (&stack != before) stack.base = below;
     const std::uint32_t context = tree_.enter(below, interrupted, handler, TRACE_CONTEXT_SIGNAL);
-    stack.frames.push_back({address, interrupted, context});
+    stack.frames.push_back({address, interrupted, context, ++frames_});
 }
 
 ShadowStacks::Stack& ShadowStacks::move(Thread& thread, std::uint64_t sp, const Reach& reach) {

@@ -106,6 +106,7 @@ class ContextTree {
     Variants of_objects_;               // by context and object
     Variants of_threads_;               // by number and thread
     bool overflowed_ = false;
+    std::vector<Edge> recent_ = std::vector<Edge>(4096);  // edges that were found last, by hash
 };
 
 // Tells profilers which thread has made each record of a trace. Each thread has its own variant of
@@ -168,6 +169,7 @@ class ShadowStacks {
         std::uint64_t address;  // canonical frame address
         std::uint64_t call;     // address of the call
         std::uint32_t context;  // context of the called function
+        std::uint64_t serial;   // no other frame has it
     };
 
     // Takes the next records of a thread. Returns the context after each record. Valid until the
@@ -176,14 +178,16 @@ class ShadowStacks {
                                           std::span<const trace_record_t> records,
                                           const CodeTables& code);
     // Also takes the next records of a thread. Calls `visit(i, context, frames)` after each record,
-    // with the frames of the thread's present stack, innermost last.
-    template <typename Visit>
+    // with the frames of the thread's present stack, innermost last. `takes(i, frames)` gets each
+    // record first, and returns true for a reference that it has handled.
+    template <typename Takes, typename Visit>
     void follow(std::uint32_t number, std::span<const trace_record_t> records,
-                const CodeTables& code, const Visit& visit) {
+                const CodeTables& code, const Takes& takes, const Visit& visit) {
         Thread& thread = thread_of(number);
         std::span<const Frame> frames = frames_of(thread);
         std::uint32_t context = thread.stack ? thread.stack->context() : 0;
         for (std::size_t i = 0; i < records.size(); ++i) {
+            if (takes(i, frames)) continue;
             const trace_site_t& site = code.sites[records[i].site];
             if (site.kind >= TRACE_SITE_CALL && site.kind <= TRACE_SITE_INTERRUPTED) {
                 apply(thread, records[i], site, code.instrs[site.instr]);
@@ -257,6 +261,7 @@ class ShadowStacks {
     Stacks stacks_;
     std::unordered_map<std::uint32_t, Thread> threads_;
     std::uint64_t changes_ = 0;
+    std::uint64_t frames_ = 0;  // number of frames so far
     std::vector<std::uint32_t> result_;
 };
 

@@ -377,6 +377,17 @@ symbols::FrameVariables* MemoryObjects::frame_variables_of(std::uint32_t file) {
     return found->second.get();
 }
 
+bool MemoryObjects::has_frame_variables() {
+    if (has_frame_variables_version_ == areas_version_) return has_frame_variables_;
+    has_frame_variables_version_ = areas_version_;
+    has_frame_variables_ = std::any_of(images_.begin(), images_.end(), [this](const auto& entry) {
+        const Image& image = entry.second;
+        return image.executable && symbols_of(image.file) != nullptr &&
+               frame_variables_of(image.file) != nullptr;
+    });
+    return has_frame_variables_;
+}
+
 // Returns the range between variables around `offset`, at most one page: only the stack is so near.
 MemoryObjects::InFrame MemoryObjects::between_variables(
     std::uint32_t stack, std::int64_t offset, std::span<const symbols::FrameVariable> variables) {

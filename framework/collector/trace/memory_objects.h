@@ -74,6 +74,8 @@ class MemoryObjects {
         std::uint32_t object;
     };
     InFrame find_in_frame(std::uint32_t stack, std::uint64_t pc, std::int64_t offset);
+    // False if no image has variables of functions: then a stack is one object.
+    bool has_frame_variables();
     // Finds the object that is at an address, or was there last. `start` is the start of the
     // variable or block, and otherwise the address.
     struct Last {
@@ -164,6 +166,8 @@ class MemoryObjects {
     TimedBlocks coming_;  // blocks that other threads allocate later; each dies when it is born
     std::size_t most_coming_ = kFirstMost;
     std::uint32_t areas_version_ = 0;  // changes with each change of the areas
+    bool has_frame_variables_ = false;
+    std::uint32_t has_frame_variables_version_ = UINT32_MAX;  // the areas_version_ of this
     std::map<std::uint32_t, std::unique_ptr<symbols::DataSymbols>> symbols_;
     std::map<std::uint32_t, std::unique_ptr<symbols::FrameVariables>> frame_variables_;
     // By stack, function and name.

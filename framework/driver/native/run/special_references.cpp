@@ -187,11 +187,14 @@ void SpecialReferences::record(const Instruction& instruction, std::uint32_t fir
         case Special::kGather:
             return record_gather(instruction, first_site);
         case Special::kBitString:
-            return record_single(bit_string_address(context_, instruction), 1, first_site);
+            return record_single(instruction, bit_string_address(context_, instruction), 1,
+                                 first_site);
         case Special::kTranslate:
-            return record_single(translate_address(context_, instruction), 1, first_site);
+            return record_single(instruction, translate_address(context_, instruction), 1,
+                                 first_site);
         case Special::kClearLine:
-            return record_single(cleared_address(context_, instruction), kClearedBytes, first_site);
+            return record_single(instruction, cleared_address(context_, instruction), kClearedBytes,
+                                 first_site);
         case Special::kFlushLine:
             return forget_recent_lines();
         case Special::kNone:
@@ -202,7 +205,7 @@ void SpecialReferences::record(const Instruction& instruction, std::uint32_t fir
 void SpecialReferences::record_string(const Instruction& instruction, std::uint32_t site) {
     const Form& form = *instruction.form;
     const bool references = tables_.captures(trace::kCaptureReferences);
-    ReferenceRecorder recorder = this->recorder(site);
+    ReferenceRecorder recorder = this->recorder(instruction, site);
     RepeatedString string(context_, instruction, watch_, lock_);
     while (const auto stretch = string.next())
         if (references) record_stretch(recorder, form, *stretch, string.step(), site);
@@ -234,7 +237,7 @@ void SpecialReferences::predict_iterations(const Instruction& instruction,
 }
 
 void SpecialReferences::record_gather(const Instruction& instruction, std::uint32_t site) {
-    ReferenceRecorder recorder = this->recorder(site);
+    ReferenceRecorder recorder = this->recorder(instruction, site);
     std::uint64_t accessed = 0;
     for_each_element(context_, instruction, [&](std::uint64_t address, unsigned bytes) {
         recorder.reference(address, bytes, site);
@@ -243,8 +246,9 @@ void SpecialReferences::record_gather(const Instruction& instruction, std::uint3
     trace_.append(accessed, site + 1);
 }
 
-void SpecialReferences::record_single(std::uint64_t address, unsigned bytes, std::uint32_t site) {
-    recorder(site).reference(address, bytes, site);
+void SpecialReferences::record_single(const Instruction& instruction, std::uint64_t address,
+                                      unsigned bytes, std::uint32_t site) {
+    recorder(instruction, site).reference(address, bytes, site);
 }
 
 // After a flush of a line, the most recent line of a set may be in no cache, or clean.
@@ -255,7 +259,7 @@ void SpecialReferences::forget_recent_lines() {
 
 // References to more than two lines.
 void SpecialReferences::record_large(const Instruction& instruction, std::uint32_t site) {
-    ReferenceRecorder recorder = this->recorder(site);
+    ReferenceRecorder recorder = this->recorder(instruction, site);
     for (unsigned r = 0; r < instruction.form->reference_count; ++r) {
         const MemoryReference& reference = instruction.form->references[r];
         recorder.reference(address_of(context_, instruction, reference), reference.bytes, site + r);

@@ -14,9 +14,10 @@ namespace assay::native {
 // references as translated code, and the first-level cache if it is simulated.
 class ReferenceRecorder {
   public:
-    // `first_site`: the instruction's first site. Footprints use the site before it.
+    // `first_site`: the instruction's first site. Footprints use the site before it, and objects
+    // the sites before it: one for each of the form's `references`.
     ReferenceRecorder(const trace::Spec& spec, Context& context, ThreadTrace& trace,
-                      std::uint32_t first_site)
+                      std::uint32_t first_site, std::uint32_t references)
         : context_(context),
           trace_(trace),
           line_(spec.data.line_bytes),
@@ -26,10 +27,12 @@ class ReferenceRecorder {
           footprints_(spec.data.footprints()),
           first_writes_(spec.data.first_writes()),
           footprint_site_(first_site - 1),
+          to_object_site_(trace::records_objects(spec) ? references : 0),
           context_number_(trace::tells_contexts(spec) ? context.calls.node->number : 0) {}
 
     void reference(std::uint64_t address, unsigned bytes, std::uint32_t site) {
         if (sets_ == 0) return trace_.append(address, site);
+        if (to_object_site_ != 0) trace_.append(address, site - to_object_site_);
         const std::uint64_t first = address & ~std::uint64_t{line_ - 1};
         const std::uint64_t last = (address + bytes - 1) & ~std::uint64_t{line_ - 1};
         if (footprints_) return footprint(address, bytes, site, first, last);
@@ -90,6 +93,8 @@ class ReferenceRecorder {
     FirstLevel* first_level_;  // if only its misses are recorded
     bool footprints_, first_writes_;
     std::uint32_t footprint_site_;
+    std::uint32_t
+        to_object_site_;  // from the site of a reference back to that of its object; 0: none
     std::uint32_t context_number_;  // for `aux` in records of references
 };
 
@@ -114,14 +119,15 @@ class SpecialReferences {
     void record(const Instruction& instruction, std::uint32_t first_site);
 
   private:
-    ReferenceRecorder recorder(std::uint32_t first_site) {
-        return {tables_.spec(), context_, trace_, first_site};
+    ReferenceRecorder recorder(const Instruction& instruction, std::uint32_t first_site) {
+        return {tables_.spec(), context_, trace_, first_site, instruction.form->reference_count};
     }
     void record_string(const Instruction& instruction, std::uint32_t site);
     void predict_iterations(const Instruction& instruction, const RepeatedString& string,
                             std::uint32_t site);
     void record_gather(const Instruction& instruction, std::uint32_t site);
-    void record_single(std::uint64_t address, unsigned bytes, std::uint32_t site);
+    void record_single(const Instruction& instruction, std::uint64_t address, unsigned bytes,
+                       std::uint32_t site);
     void forget_recent_lines();
     void record_large(const Instruction& instruction, std::uint32_t site);
 

@@ -8,6 +8,7 @@
 #include "framework/driver/native/translate/control_flow.h"
 #include "framework/driver/native/translate/fetches.h"
 #include "framework/driver/native/translate/memory_references.h"
+#include "framework/driver/native/translate/object_references.h"
 #include "framework/driver/native/translate/value_records.h"
 
 #include <optional>
@@ -128,7 +129,7 @@ class CaptureList {
 // - On a way out, values are read before other captures borrow registers, and all captures work in
 //   the block's context.
 // - The increment of a block's counter gets a place after the items of all others.
-using Captures = CaptureList<Contexts, BlockRecords, Fetches, MemoryReferences, Specials,
-                             Predictions, Branches, Values, Calls, BlockIncrements>;
+using Captures = CaptureList<Contexts, BlockRecords, Fetches, MemoryReferences, ObjectReferences,
+                             Specials, Predictions, Branches, Values, Calls, BlockIncrements>;
 
 }  // namespace assay::native

@@ -1,7 +1,8 @@
 #include "framework/driver/native/translate/memory_references.h"
 
-#include "framework/driver/native/translate/control_flow.h"
+#include "framework/driver/native/translate/captures.h"
 #include "framework/driver/native/translate/references.h"
+#include "framework/trace/object_sites.h"
 
 #include <algorithm>
 
@@ -81,12 +82,18 @@ bool MemoryReferences::continues_series(const Item& item, const PlannedReference
            (count == 1 || series[1].offset - series->offset == step);
 }
 
+// True if all later items only record references for their objects.
+bool MemoryReferences::is_last(const UnitPlan& plan, std::size_t item) {
+    constexpr std::uint8_t kRecords = Captures::kNumber<ObjectReferences>;
+    return std::all_of(plan.items.begin() + static_cast<std::ptrdiff_t>(item) + 1, plan.items.end(),
+                       [](const Item& later) { return later.capture == kRecords; });
+}
+
 // Adds the reference to the group if possible.
 bool MemoryReferences::join(UnitPlan& plan, const PlannedReference& reference,
                             const MemoryReference& form) {
-    if (!group_.open || group_.item + 1 != plan.items.size() ||
-        group_.constant != is_constant(form) || form.address32 ||
-        form.segment != group_.first.segment)
+    if (!group_.open || !is_last(plan, group_.item) || group_.constant != is_constant(form) ||
+        form.address32 || form.segment != group_.first.segment)
         return false;
     if (!group_.constant && (form.base != group_.first.base || form.index != group_.first.index ||
                              form.scale != group_.first.scale))
@@ -339,6 +346,11 @@ void Specials::emit(const Item& item) {
     const bool bit_string = form.special == Special::kBitString;
     const bool references = spec_.captures & trace::kCaptureReferences;
     if (spec_.data.footprints()) writer_.new_site(item.instr, 0, TRACE_SITE_FOOTPRINT, 0);
+    // The sites of objects come right before: see ReferenceRecorder.
+    const bool objects = trace::records_objects(spec_);
+    for (unsigned r = 0; objects && r < form.reference_count; ++r)
+        writer_.new_site(item.instr, 0, TRACE_SITE_OBJECT,
+                         trace::object_operand(form.references[r].kind, 1));
     const std::uint32_t first_site = writer_.next_site();
     for (unsigned r = 0; references && r < form.reference_count; ++r)
         writer_.new_site(item.instr, bit_string ? 1 : form.references[r].bytes,

@@ -38,6 +38,7 @@ class MemoryReferences final : public Capture {
     void place_data(Placer& placer, unsigned instr);
     void place_reference(Placer& placer, unsigned instr, unsigned number);
     bool join(UnitPlan& plan, const PlannedReference& reference, const MemoryReference& form);
+    static bool is_last(const UnitPlan& plan, std::size_t item);
     bool continues_series(const Item& item, const PlannedReference& member) const;
     // --- Of code.
     void place_code(Placer& placer, const PlannedBlock& block, unsigned instr);

@@ -44,7 +44,7 @@ struct Item {
     // Not 0: the first references of the group that are a series. Each has 8 bytes, next to those
     // of the one before, as when registers are saved and restored.
     std::uint16_t series_count = 0;
-    std::uint32_t first_reference = 0;  // in UnitPlan::references
+    std::uint32_t first_reference = 0;  // in UnitPlan::references; for ObjectReferences, the group
     std::int64_t low = 0, high = 0;  // the bytes of the group, by offsets like those of references
 
     bool is_behind() const { return position > instr; }  // true if it comes after its instruction
