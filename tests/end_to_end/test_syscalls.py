@@ -14,7 +14,7 @@ ROW = re.compile(r"^==\d+== +([\d,]+) +([\d,]+) +([\d,]+) +([\d,]+)(?: +([\d.]+)
                  re.MULTILINE)
 NAMES = {int(found[1]): found[2] for found in re.finditer(
     r'\{(\d+), "(\w+)"\}',
-    (support.BUILD / "plugins" / "syscalls" / "system_call_names.inc").read_text())}
+    (support.ROOT / "plugins" / "syscalls" / "x86_64_calls.inc").read_text())}
 NOT_IN_STRACE = ("exit", "exit_group")  # it counts what returns
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "PYTHONHASHSEED": "0", "LC_ALL": "C"}
 COLUMNS = ["Sys", "SysErr", "SysRd", "SysWr"]
