@@ -45,6 +45,7 @@ def workloads(folder: Path) -> list[Workload]:
     scene = made("scene.pov", _scene)
     listing = made("listing", _big_folder)
     compute = made("compute", _compute)
+    sources = made("sources", _sources)
     return [
         Workload("bzip2", ("/usr/bin/bzip2", "-9", "-c", str(text)), note="4 MB text"),
         Workload("xz", ("/usr/bin/xz", "-T1", "-3", "-c", str(text)), note="4 MB text"),
@@ -61,6 +62,8 @@ def workloads(folder: Path) -> list[Workload]:
         Workload("ls", ("/usr/bin/ls", "-l", "--time-style=full-iso", str(listing)),
                  note="5,000 files"),
         Workload("true", ("/usr/bin/true",)),
+        Workload("make", ("/usr/bin/make", "-B", "-s", "-j2", "-C", str(sources)),
+                 note="eight small files; some 25 processes"),
         Workload("xz-threads", ("/usr/bin/xz", "-T2", "--block-size=1MiB", "-3", "-c", str(text)),
                  note="two threads"),
         Workload("sort-threads", ("/usr/bin/sort", "--parallel=2", "-S", "200M", str(lines)),
@@ -77,6 +80,19 @@ def _cc1() -> str:
         return found.stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "cc1"
+
+
+def _sources(path: Path) -> None:
+    """Eight small files of C, and their makefile."""
+    path.mkdir()
+    names = [f"part{number}" for number in range(8)]
+    for name in names:
+        (path / f"{name}.c").write_text(
+            f"#include <stddef.h>\nint {name}(const int* from, size_t count) {{\n"
+            "    int sum = 0;\n    for (size_t i = 0; i < count; ++i) sum += from[i];\n"
+            "    return sum;\n}\n")
+    objects = " ".join(f"{name}.o" for name in names)
+    (path / "Makefile").write_text(f"all: {objects}\n%.o: %.c\n\tgcc -O1 -c $< -o $@\n")
 
 
 def _compute(path: Path) -> None:
