@@ -24,7 +24,7 @@ std::string find_qemu(const Program& program, const isa::Architecture& architect
     const std::string name = fmt::format("qemu-{}", architecture.qemu);
     const char* const path = std::getenv("PATH");
     for (const std::string& folder : split(path ? path : "/usr/bin", ':'))
-        if (const std::string file = folder + "/" + name; access(file.c_str(), X_OK) == 0)
+        if (std::string file = fmt::format("{}/{}", folder, name); access(file.c_str(), X_OK) == 0)
             return file;
     throw Error(
         fmt::format("cannot run {}: built for {}, and {} is not on PATH; install QEMU (apt-get "
@@ -58,7 +58,7 @@ bool loads_plugins(const std::string& file) {
 
 std::string usable_qemu(const Program& program, const isa::Architecture& architecture,
                         const std::string& wanted) {
-    const std::string qemu = wanted.empty() ? find_qemu(program, architecture) : wanted;
+    std::string qemu = wanted.empty() ? find_qemu(program, architecture) : wanted;
     if (access(qemu.c_str(), X_OK) != 0)
         throw Error(fmt::format("--qemu={}: {}", qemu, system_reason(errno)));
     if (!loads_plugins(qemu))

@@ -1,9 +1,20 @@
 #include "framework/driver/shared/interpreter.h"
 
-#include <cstddef>
+#include <memory>
 #include <utility>
+#include <vector>
 
 namespace assay::driver {
+
+struct Interpreter::Memory {
+    std::vector<Entry> entries;
+    Table table;
+};
+
+Interpreter::~Interpreter() {
+    delete memory_;
+    delete before_;
+}
 
 void Interpreter::set_function(std::uint64_t start, std::uint64_t end, std::int64_t displacement) {
     start_ = start;
@@ -39,9 +50,9 @@ void Interpreter::grow() {
         if (const Entry& entry = table_->entries[slot]; entry.line != 0)
             memory->entries[memory->table.slot_of(entry.position)] = entry;
     __atomic_store_n(&table_, &memory->table, __ATOMIC_RELEASE);
-    memory_.push_back(std::move(memory));
-    constexpr std::size_t kKept = 2;
-    if (memory_.size() > kKept) memory_.erase(memory_.begin());
+    delete before_;
+    before_ = memory_;
+    memory_ = memory.release();
 }
 
 }  // namespace assay::driver

@@ -1,23 +1,26 @@
 // The interpreter that the program has registered (assay/client.h): how its code tells which
 // instruction of an interpreted program it executes, and the lines of these instructions.
 //
-// Translated code reads the lines, so this header does not include <atomic>.
+// Translated code reads the lines. It has no floating-point registers, so this header includes
+// neither <atomic> nor <memory> and <vector>, whose functions for long double clang refuses there.
 #pragma once
 
 #include "framework/driver/shared/in_translated_code.h"
 #include "framework/trace/context_nodes.h"
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 namespace assay::driver {
 
 class Interpreter {
   public:
+    Interpreter() = default;
+    ~Interpreter();
+    Interpreter(const Interpreter&) = delete;
+    Interpreter& operator=(const Interpreter&) = delete;
+
     // --- For the driver, which must hold its lock. Threads that execute the interpreter at the
-    // same
-    //     time may see the earlier lines.
+    // same time may see the earlier lines.
 
     // The function in [start, end) stores the position at `displacement` from a register, before it
     // executes the instruction there. The last call counts.
@@ -57,11 +60,7 @@ class Interpreter {
             }
         }
     };
-    // The present table is the last one. Another thread may still read the one before.
-    struct Memory {
-        std::vector<Entry> entries;
-        Table table;
-    };
+    struct Memory;
 
     void grow();
 
@@ -69,7 +68,8 @@ class Interpreter {
     std::int64_t displacement_ = 0;
     const Table* table_ = nullptr;
     std::uint64_t used_ = 0;
-    std::vector<std::unique_ptr<Memory>> memory_;
+    Memory* memory_ = nullptr;  // of the present table
+    Memory* before_ = nullptr;  // of the one before, which another thread may still read
 };
 
 }  // namespace assay::driver

@@ -37,7 +37,7 @@ struct answer {
 };
 static struct answer cpuid(unsigned leaf, unsigned subleaf) {
     struct answer found = {0, 0, 0, 0};
-    if (__get_cpuid_max(0, NULL) >= leaf)
+    if ((unsigned)__get_cpuid_max(0, NULL) >= leaf)
         __cpuid_count(leaf, subleaf, found.a, found.b, found.c, found.d);
     return found;
 }
