@@ -11,9 +11,8 @@ namespace assay {
 class OwnCode {
   public:
     // Without paths, own code is all code outside of system headers, system libraries and
-    // interpreters. With
-    // paths, it is the code of sources and binaries that are named or lie below. Relative paths
-    // begin at the working directory.
+    // interpreters. With paths, it is the code of sources and binaries that are named or lie below.
+    // Relative paths begin at the working directory.
     explicit OwnCode(const std::vector<std::string>& paths = {});
 
     // `file` is a source, and `binary` a program or library; "" or "???" if unknown. Code of an

@@ -25,7 +25,7 @@ class Profile:
         self.totals = self.events["total"]
         self.derived = pd.DataFrame(exported["derived"], columns=["name", "formula", "unit", "value"])
         self.derived = self.derived.set_index("name")
-        self.status = 0  # of the program, after run()
+        self.status, self.messages = 0, ""  # of the program and of assay, after run()
         objects = [row["path"] for row in exported["objects"]]
         functions, lines, instructions = [], [], []
         for function in exported["functions"]:

@@ -14,7 +14,7 @@ namespace assay::sweep {
 
 // What differs between points: an option, a key of an option KEY=VALUE, or the trace.
 struct SweptOption {
-    std::string name;    // for people: --D1, D1.ways, trace
+    std::string name;    // for people: D1, L2.size, trace
     std::string option;  // without dashes; empty: the trace
     std::string key;     // of an assignment
     std::vector<std::string> values;

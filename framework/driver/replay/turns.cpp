@@ -1,9 +1,7 @@
 #include "framework/driver/replay/turns.h"
 
 #include <algorithm>
-#include <optional>
 #include <span>
-#include <utility>
 
 namespace assay::replay {
 
