@@ -24,6 +24,8 @@ constexpr Range kPlacesOf32Bits{1 * kGiB, 2 * kGiB};
 // Most of a program's mappings are here, up to kArenaTop. Later mappings of the driver lie above
 // it, right below the driver's libraries.
 constexpr Range kKeptFree{0x7e80'0000'0000, kArenaTop + 64 * kGiB};
+// Where reserve_outside_arena() begins. Some 100 KiB of vDSO lie below.
+constexpr std::uint64_t kOwnPlaces = kArenaTop + 16 * trace::kMiB;
 
 FreeAddresses& free_addresses() {
     static FreeAddresses addresses;
@@ -124,7 +126,11 @@ unsigned char* reserve_in_arena(std::uint64_t bytes) {
 
 unsigned char* reserve_outside_arena(std::uint64_t bytes) {
     bytes = (bytes + kPage - 1) & ~(kPage - 1);
-    void* memory = map_without_access(0, bytes);
+    // Near the code cache, whose code then reaches the memory relative to rip.
+    static std::uint64_t next = kOwnPlaces;
+    void* memory = chooses ? map_without_access(next, bytes) : MAP_FAILED;
+    next += bytes;
+    if (memory == MAP_FAILED) memory = map_without_access(0, bytes);
     if (memory == MAP_FAILED) return nullptr;
     const auto start = reinterpret_cast<std::uint64_t>(memory);
     add_own_memory({start, start + bytes});
