@@ -1,9 +1,11 @@
 #include "plugins/machine/machine_file.h"
 
 #include "plugins/common/geometry.h"
+#include "plugins/machine/changes.h"
 #include "plugins/machine/checks.h"
 #include "plugins/machine/prefetcher.h"
 #include "plugins/machine/replacement.h"
+#include "plugins/machine/words.h"
 
 #include <assay/text.hpp>
 
@@ -19,17 +21,6 @@
 
 namespace machine {
 namespace {
-
-std::string in_quotes(const std::string& text) {
-    return "\"" + text + "\"";
-}
-
-std::string one_of(const std::vector<std::string>& words) {
-    std::string all;
-    for (std::size_t i = 0; i < words.size(); ++i)
-        all += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
-    return all;
-}
 
 class Reader {
   public:
@@ -404,69 +395,6 @@ Machine Reader::machine(const YAML::Node& root) {
     std::stable_sort(found.caches.begin(), found.caches.end(), by_level);
     std::stable_sort(found.tlbs.begin(), found.tlbs.end(), by_level);
     return found;
-}
-
-// A copy without lines, which would be those of another text.
-YAML::Node without_lines(const YAML::Node& node) {
-    if (node.IsMap()) {
-        YAML::Node copy(YAML::NodeType::Map);
-        for (const auto& pair : node)
-            copy.force_insert(pair.first.Scalar(), without_lines(pair.second));
-        return copy;
-    }
-    if (!node.IsSequence()) return YAML::Node(node.Scalar());
-    YAML::Node copy(YAML::NodeType::Sequence);
-    for (const YAML::Node& one : node) copy.push_back(without_lines(one));
-    return copy;
-}
-
-// What a change addresses: the whole machine, or one of its caches or translation buffers.
-YAML::Node addressed(const YAML::Node& root, const std::string& name, const Change& change) {
-    std::vector<std::string> names;
-    for (const char* const group : {"caches", "tlbs"}) {
-        const YAML::Node all = root[group];
-        if (!all || !all.IsMap()) continue;
-        for (const auto& pair : all) {
-            if (pair.first.Scalar() == name) return pair.second;
-            names.push_back(pair.first.Scalar());
-        }
-    }
-    throw std::runtime_error("--set=" + change.key + "=" + change.value + ": the machine has no " +
-                             in_quotes(name) + "; use " + one_of(names));
-}
-
-void apply(const Change& change, YAML::Node root) {
-    if (!root.IsMap()) return;  // the reader complains
-    YAML::Node value;
-    try {
-        value = without_lines(YAML::Load(change.value));
-    } catch (const YAML::Exception& e) {
-        throw std::runtime_error("--set=" + change.key + "=" + change.value + ": " + e.msg);
-    }
-    const std::size_t dot = change.key.find('.');
-    if (dot == std::string::npos) {
-        root[change.key] = value;
-        return;
-    }
-    YAML::Node where = addressed(root, change.key.substr(0, dot), change);
-    const std::string key = change.key.substr(dot + 1);
-    const std::size_t next = key.find('.');
-    if (next == std::string::npos) {
-        where[key] = value;
-        return;
-    }
-    // A parameter: "prefetch: stride" becomes "prefetch: {kind: stride}" first.
-    const std::string outer = key.substr(0, next);
-    if (where[outer] && where[outer].IsScalar()) {
-        const std::string kind = where[outer].Scalar();
-        where[outer] = YAML::Node(YAML::NodeType::Map);
-        where[outer][outer == "prefetch" ? "kind" : "policy"] = kind;
-    }
-    if (!where[outer] || !where[outer].IsMap())
-        throw std::runtime_error("--set=" + change.key + "=" + change.value + ": " +
-                                 change.key.substr(0, dot) + " has no " + outer +
-                                 " with parameters");
-    where[outer][key.substr(next + 1)] = value;
 }
 
 // Opening a FIFO would block until another process writes to it.

@@ -1,6 +1,7 @@
 // Reads machine files: YAML, described in docs/reference/machine-file.md.
 #pragma once
 
+#include "plugins/machine/changes.h"
 #include "plugins/machine/machine.h"
 
 #include <string>
@@ -8,12 +9,6 @@
 #include <vector>
 
 namespace machine {
-
-// A field that gets another value than the file has. `key` is that of the machine, CACHE.KEY, or
-// CACHE.KEY.PARAMETER. `value` is YAML.
-struct Change {
-    std::string key, value;
-};
 
 // Reads a file, or the built-in machine of that name. A name with a / or with the ending .yaml or
 // .yml is a file. Throws std::runtime_error with file and line.
