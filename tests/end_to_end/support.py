@@ -76,6 +76,7 @@ def terminal_text(leader: int) -> str:
 
 # The Debian packages of programs that tests need and that assay itself does not.
 PACKAGES = {"aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu, libc6-dev-arm64-cross",
+            **{f"{name}-g++": f"g++-{name}" for name in ("aarch64-linux-gnu", "riscv64-linux-gnu")},
             **{f"{name}-gcc": f"gcc-{name}" for name in
                ("arm-linux-gnueabihf", "i686-linux-gnu", "powerpc64le-linux-gnu",
                 "riscv64-linux-gnu", "s390x-linux-gnu")},

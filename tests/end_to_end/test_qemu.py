@@ -164,6 +164,51 @@ class Processes(unittest.TestCase):
         self.assertEqual(len(self.outs()), 1)
 
 
+class WaysOfControl(unittest.TestCase):
+    """Exceptions, longjmp and signals: all processors have the same contexts."""
+
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+
+    def build(self, compiler, level):
+        program = self.folder / "ways"
+        built = support.run([compiler, "-g", level, FOREIGN / "ways.cpp", "-o", program])
+        self.assertEqual(built.returncode, 0, built.stderr)
+        return program
+
+    def contexts(self, program, *options):
+        """The callers of each function, with the writes of `work` for each of its callers."""
+        out = self.folder / "out"
+        ran = support.profile([program], "--contexts", *options, out=out)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        shown = support.run([support.ASSAY, "annotate", "--calls", "--threshold=0", "--show=Dw",
+                             out]).stdout
+        callers = {}
+        for group in shown.split("\n\n"):
+            function = re.search(r"^.*\* .*ways\.cpp:(.*)$", group, re.M)
+            if not function or ".cold" in function[1]:
+                continue
+            rows = re.findall(r"^ *([\d,]+) .*  <   (.*):([^ ]+)(.*)$", group, re.M)
+            callers[function[1]] = sorted(
+                (caller if file.endswith("ways.cpp") else "library", calls,
+                 writes if function[1] == "work" else "") for writes, file, caller, calls in rows)
+        return callers
+
+    def test_all_processors_agree(self):
+        for level in ("-O1", "-O2"):
+            program = self.build("g++", level)
+            expected = self.contexts(program)
+            self.assertIn(("help", " (4x)", "44"), expected["work"])
+            with self.subTest(program="x86_64", level=level):
+                support.require("qemu-x86_64")
+                self.assertEqual(self.contexts(program, "--driver=qemu"), expected)
+            for processor in ("aarch64", "riscv64"):
+                with self.subTest(program=processor, level=level):
+                    support.require(f"qemu-{processor}")
+                    program = self.build(f"{processor}-linux-gnu-g++", level)
+                    self.assertEqual(self.contexts(program), expected)
+
+
 @support.needs("qemu-x86_64")
 class BesideTheNativeDriver(unittest.TestCase):
     def setUp(self):

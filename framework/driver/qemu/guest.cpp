@@ -55,7 +55,7 @@ std::vector<std::string> own_words() {
 Guest::Guest(const isa::Architecture& architecture, const CallNumbers* numbers)
     : tables(kCare),
       code(tables, architecture),
-      mappings(tables),
+      mappings(code),
       architecture_(architecture),
       numbers_(numbers) {}
 
@@ -65,8 +65,7 @@ bool Guest::attach(const trace::Launch& launch) {
 }
 
 void Guest::set_machine(const GuestImage& image, bool parallel) {
-    image.announce(tables);
-    handlers_ = image.handlers();
+    image.announce(code);
     parallel_ = parallel;
 }
 
@@ -85,9 +84,8 @@ void Guest::begin_thread(unsigned vcpu) {
         thread = idle_.back();
         idle_.pop_back();
     } else {
-        all_.push_back(std::make_unique<GuestThread>());
+        all_.push_back(std::make_unique<GuestThread>(code, lock, is_machine()));
         thread = all_.back().get();
-        if (is_machine()) thread->expect_interrupts(handlers_, lock);
         if (!thread->map(tables, tables.new_slot()))
             refuse("no memory for another thread of the program");
     }
@@ -118,6 +116,10 @@ void Guest::before_call(unsigned vcpu, std::int64_t number, const Arguments& arg
         }
         case CallKind::kExecute:
             return execute(values[0], values[1], values[2]);
+        case CallKind::kHandlesSignal:
+            return note_handler(values[1]);
+        case CallKind::kReturnsFromSignal:
+            return threads[vcpu]->return_from_signal();
         default:
             calling_vcpu = vcpu;  // fork(2) and vfork(2) have numbers of their own
             return;
@@ -135,6 +137,15 @@ void Guest::after_call(std::int64_t number) {
         tables.leaves_for("");
         tables.set_state(trace::DriverState::kRunning);
     }
+}
+
+// `action`: of the kernel's type sigaction, which begins with the handler.
+void Guest::note_handler(std::uint64_t action) {
+    constexpr std::uint64_t kIgnore = 1;  // SIG_IGN; SIG_DFL is 0
+    const std::optional<std::uint64_t> handler = memory().pointer(action);
+    if (!handler || *handler <= kIgnore) return;
+    const std::lock_guard locked(lock);
+    code.note_handler(*handler);
 }
 
 // The lock is free: see fork handlers in plugin.cpp.

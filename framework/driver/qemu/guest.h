@@ -70,6 +70,7 @@ class Guest {
     GuestMappings mappings;
 
   private:
+    void note_handler(std::uint64_t action);
     void execute(std::uint64_t path, std::uint64_t arguments, std::uint64_t environment);
     void replace(const std::string& file, std::vector<std::string>& arguments,
                  std::vector<std::string>& environment);
@@ -78,7 +79,6 @@ class Guest {
 
     const isa::Architecture& architecture_;
     const CallNumbers* const numbers_;
-    std::vector<std::uint64_t> handlers_;  // of interrupts
     std::vector<std::unique_ptr<GuestThread>> all_;
     std::vector<GuestThread*> idle_;
     std::uint32_t next_thread_ = 0;

@@ -11,15 +11,16 @@ namespace assay::qemu {
 namespace {
 
 // From the kernel's tables: include/uapi/asm-generic/unistd.h, and arch/*/.../syscall.tbl. The
-// mapping calls are mmap, mmap2, munmap, mprotect, mremap, shmat and shmdt.
+// mapping calls are mmap, mmap2, munmap, mprotect, mremap, shmat and shmdt. The calls for signals
+// are rt_sigaction, rt_sigreturn and sigreturn.
 constexpr CallNumbers kNumbers[] = {
-    {"aarch64", 220, 221, 281, {222, 0, 215, 226, 216, 196, 197}, 0},
-    {"riscv64", 220, 221, 281, {222, 0, 215, 226, 216, 196, 197}, 0},
-    {"x86_64", 56, 59, 322, {9, 0, 11, 10, 25, 30, 67}, 0},
-    {"arm", 120, 11, 387, {90, 192, 91, 125, 163, 305, 306}, 0},
-    {"i386", 120, 11, 358, {90, 192, 91, 125, 163, 397, 398}, 0},
-    {"ppc64le", 120, 11, 362, {90, 192, 91, 125, 163, 0, 0}, 0},
-    {"s390x", 120, 11, 354, {90, 0, 91, 125, 163, 0, 0}, 1},
+    {"aarch64", 220, 221, 281, 134, {139}, {222, 0, 215, 226, 216, 196, 197}, 0},
+    {"riscv64", 220, 221, 281, 134, {139}, {222, 0, 215, 226, 216, 196, 197}, 0},
+    {"x86_64", 56, 59, 322, 13, {15}, {9, 0, 11, 10, 25, 30, 67}, 0},
+    {"arm", 120, 11, 387, 174, {173, 119}, {90, 192, 91, 125, 163, 305, 306}, 0},
+    {"i386", 120, 11, 358, 174, {173, 119}, {90, 192, 91, 125, 163, 397, 398}, 0},
+    {"ppc64le", 120, 11, 362, 173, {172, 119}, {90, 192, 91, 125, 163, 0, 0}, 0},
+    {"s390x", 120, 11, 354, 174, {173, 119}, {90, 0, 91, 125, 163, 0, 0}, 1},
 };
 
 }  // namespace
@@ -29,6 +30,8 @@ CallKind CallNumbers::kind(std::int64_t number) const {
     if (number == clone) return CallKind::kClone;
     if (number == execve) return CallKind::kExecute;
     if (number == execveat) return CallKind::kExecuteAt;
+    if (number == sigaction) return CallKind::kHandlesSignal;
+    if (number == sigreturn[0] || number == sigreturn[1]) return CallKind::kReturnsFromSignal;
     return std::find(std::begin(of_mappings), std::end(of_mappings), number) !=
                    std::end(of_mappings)
                ? CallKind::kChangesMappings
@@ -65,15 +68,20 @@ std::optional<std::string> GuestMemory::text(std::uint64_t address) const {
     return {};
 }
 
+std::optional<std::uint64_t> GuestMemory::pointer(std::uint64_t address) const {
+    std::uint64_t pointer = 0;
+    if (!read(address, &pointer, pointer_bytes_)) return {};
+    if (big_endian_) pointer = __builtin_bswap64(pointer) >> 8 * (sizeof pointer - pointer_bytes_);
+    return pointer;
+}
+
 std::optional<std::vector<std::string>> GuestMemory::texts(std::uint64_t address) const {
     std::vector<std::string> found;
     for (; address != 0; address += pointer_bytes_) {
-        std::uint64_t pointer = 0;
-        if (!read(address, &pointer, pointer_bytes_)) return {};
-        if (big_endian_)
-            pointer = __builtin_bswap64(pointer) >> 8 * (sizeof pointer - pointer_bytes_);
-        if (pointer == 0) return found;
-        std::optional<std::string> one = text(pointer);
+        const std::optional<std::uint64_t> pointer = this->pointer(address);
+        if (!pointer) return {};
+        if (*pointer == 0) return found;
+        std::optional<std::string> one = text(*pointer);
         if (!one) return {};
         found.push_back(std::move(*one));
     }

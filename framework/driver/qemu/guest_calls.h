@@ -16,11 +16,14 @@ enum class CallKind : std::uint8_t {
     kExecute,
     kExecuteAt,
     kChangesMappings,
+    kHandlesSignal,
+    kReturnsFromSignal,
 };
 
 struct CallNumbers {
     std::string_view target;  // qemu_info_t::target_name
-    int clone, execve, execveat;
+    int clone, execve, execveat, sigaction;
+    int sigreturn[2];    // 0: none
     int of_mappings[7];  // those that change mappings; 0: none
     // The argument of clone(2) that has the flags.
     unsigned clone_flags;
@@ -40,6 +43,7 @@ class GuestMemory {
     std::optional<std::string> text(std::uint64_t address) const;
     // The texts of an array of pointers that ends in a null pointer.
     std::optional<std::vector<std::string>> texts(std::uint64_t address) const;
+    std::optional<std::uint64_t> pointer(std::uint64_t address) const;
 
   private:
     bool read(std::uint64_t address, void* into, std::size_t bytes) const;

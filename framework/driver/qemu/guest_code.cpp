@@ -17,8 +17,28 @@ GuestBlock* GuestCode::block_of(std::span<const Piece> instructions) {
     if (tables_.tables_full()) return nullptr;
     GuestBlock* const added = add_block(instructions);
     added->bytes = std::move(bytes);
+    added->handler = handlers_.contains(added->pc);
     known.push_back(added);
     return added;
+}
+
+void GuestCode::mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
+                       const std::string& path) {
+    tables_.mapped(start, end, offset, path);
+    landing_pads_.map(start, end, offset, path);
+}
+
+void GuestCode::unmapped(std::uint64_t start, std::uint64_t end) {
+    tables_.unmapped(start, end);
+    landing_pads_.unmap(start);
+}
+
+void GuestCode::note_handler(std::uint64_t pc) {
+    if (!handlers_.insert(pc).second) return;
+    const auto known = blocks_by_pc_.find(pc);
+    if (known == blocks_by_pc_.end()) return;
+    for (GuestBlock* const block : known->second)
+        __atomic_store_n(&block->handler, true, __ATOMIC_RELAXED);
 }
 
 bool GuestCode::is_incomplete(const Piece& piece) const {
@@ -67,6 +87,8 @@ GuestBlock* GuestCode::add_block(std::span<const Piece> instructions) {
         add_call_sites(block.last, tables_.next().instr - 1);
     block.last.site = branch_site(block.last.flags, tables_.next().instr - 1);
     if (tables_.captures(trace::kCaptureContexts)) add_context_word(instructions, block);
+    if (tables_.captures(trace::kCaptureContexts) || tables_.captures(trace::kCaptureCalls))
+        block.lands = landing_pads_.calls(block.pc);
     block.fetch = block.parts.front().fetch;
     tables_.add_block(instructions.front().pc);
     tables_.publish();

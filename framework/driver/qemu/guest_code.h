@@ -2,12 +2,14 @@
 // know about them. Callers must hold the plugin's lock.
 #pragma once
 
+#include "framework/driver/qemu/landing_pads.h"
 #include "framework/driver/shared/trace_tables.h"
 #include "framework/isa/architecture.h"
 
 #include <cstdint>
 #include <deque>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -84,6 +86,11 @@ struct GuestBlock {
     } last;
     std::uint16_t context_word = 0;  // see trace::ContextNode
     std::uint32_t site = kNoSite;    // of the records of its executions
+    // With contexts or calls, the calls that an exception can leave for this block.
+    std::vector<CodeRange> lands;
+    // A handler of signals or interrupts begins here. Code can become one, while threads run.
+    bool is_handler() const { return __atomic_load_n(&handler, __ATOMIC_RELAXED); }
+    bool handler = false;
     std::vector<std::uint8_t> bytes;
     std::vector<Part> parts;  // by instruction
 };
@@ -114,6 +121,12 @@ class GuestCode {
     // Returns the block of these instructions, which is new or known from an earlier translation.
     // nullptr if the tables are full.
     GuestBlock* block_of(std::span<const Piece> instructions);
+    // A file with code is mapped at these addresses, or no longer.
+    void mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
+                const std::string& path);
+    void unmapped(std::uint64_t start, std::uint64_t end);
+    // A handler of signals or interrupts begins at this address.
+    void note_handler(std::uint64_t pc);
 
   private:
     GuestBlock* add_block(std::span<const Piece> instructions);
@@ -131,8 +144,10 @@ class GuestCode {
     driver::TraceTables& tables_;
     const isa::Architecture& architecture_;
     unsigned cleared_bytes_ = 0;
+    MappedLandingPads landing_pads_;
     std::unordered_map<std::uint64_t, std::vector<GuestBlock*>> blocks_by_pc_;
     std::unordered_set<std::uint64_t> conditional_;  // addresses of conditional instructions
+    std::unordered_set<std::uint64_t> handlers_;     // their addresses
     std::deque<GuestBlock> blocks_;
     std::deque<Operation> operations_;
     std::deque<Fetch> fetches_;

@@ -69,8 +69,9 @@ void GuestImage::read_vectors(int descriptor) {
     }
 }
 
-void GuestImage::announce(driver::TraceTables& tables) const {
-    for (const Part& part : parts_) tables.mapped(part.start, part.end, part.offset, path_);
+void GuestImage::announce(GuestCode& code) const {
+    for (const Part& part : parts_) code.mapped(part.start, part.end, part.offset, path_);
+    for (const std::uint64_t handler : handlers_) code.note_handler(handler);
 }
 
 }  // namespace assay::qemu

@@ -1,7 +1,7 @@
 // The ELF file of what a whole machine runs: firmware or a kernel. Its code is where the file says.
 #pragma once
 
-#include "framework/driver/shared/trace_tables.h"
+#include "framework/driver/qemu/guest_code.h"
 #include "framework/isa/architecture.h"
 
 #include <cstdint>
@@ -16,10 +16,8 @@ class GuestImage {
 
     // nullptr if the file cannot be read or is of no known instruction set.
     const isa::Architecture* architecture() const { return architecture_; }
-    // Tells the collector where the file's code lies.
-    void announce(driver::TraceTables& tables) const;
-    // The interrupt handlers that the vector table of a microcontroller names.
-    const std::vector<std::uint64_t>& handlers() const { return handlers_; }
+    // Tells where the file's code lies, and the interrupt handlers.
+    void announce(GuestCode& code) const;
 
   private:
     struct Part {
@@ -35,7 +33,7 @@ class GuestImage {
     std::string path_;
     const isa::Architecture* architecture_ = nullptr;
     std::vector<Part> parts_;
-    std::vector<std::uint64_t> handlers_;
+    std::vector<std::uint64_t> handlers_;  // those that the vector table of a microcontroller names
 };
 
 }  // namespace assay::qemu

@@ -18,7 +18,7 @@ void GuestMappings::need(std::uint64_t pc, std::uint64_t host) {
         if (still != now.end() && still->second == known->second) {
             ++known;
         } else {
-            tables_.unmapped(known->first, known->second.end);
+            code_.unmapped(known->first, known->second.end);
             known = known_.erase(known);
         }
     }
@@ -26,7 +26,7 @@ void GuestMappings::need(std::uint64_t pc, std::uint64_t host) {
     if (found == now.begin() || pc >= (--found)->second.end || known_.contains(found->first))
         return;
     const Mapping& mapping = known_.emplace(*found).first->second;
-    tables_.mapped(found->first, mapping.end, mapping.offset, mapping.path);
+    code_.mapped(found->first, mapping.end, mapping.offset, mapping.path);
 }
 
 bool GuestMappings::contains(std::uint64_t pc) const {

@@ -2,7 +2,7 @@
 // differ from the program's by a constant.
 #pragma once
 
-#include "framework/driver/shared/trace_tables.h"
+#include "framework/driver/qemu/guest_code.h"
 
 #include <cstdint>
 #include <map>
@@ -12,7 +12,7 @@ namespace assay::qemu {
 
 class GuestMappings {
   public:
-    explicit GuestMappings(driver::TraceTables& tables) : tables_(tables) {}
+    explicit GuestMappings(GuestCode& code) : code_(code) {}
 
     // The program may have changed its mappings.
     void note_change() { stale_ = true; }
@@ -32,7 +32,7 @@ class GuestMappings {
     static Mappings read(std::uint64_t base);
     bool contains(std::uint64_t pc) const;
 
-    driver::TraceTables& tables_;
+    GuestCode& code_;
     Mappings known_;  // those with executed code
     bool stale_ = true;
     std::uint64_t last_page_ = 1;  // none

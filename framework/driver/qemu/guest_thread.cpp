@@ -11,16 +11,10 @@
 namespace assay::qemu {
 namespace {
 
-constexpr unsigned kStackBits = 32;              // room for a thread's stack of calls
-constexpr std::uint64_t kNoReturn = UINT64_MAX;  // in place of a handler's return address
+constexpr unsigned kStackBits = 32;  // room for a thread's stack of calls
 constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 }  // namespace
-
-void GuestThread::expect_interrupts(const std::vector<std::uint64_t>& handlers, std::mutex& lock) {
-    handlers_.insert(handlers.begin(), handlers.end());
-    lock_ = &lock;
-}
 
 bool GuestThread::map(driver::TraceTables& tables, std::uint32_t number) {
     tables_ = &tables;
@@ -31,7 +25,7 @@ bool GuestThread::map(driver::TraceTables& tables, std::uint32_t number) {
     set_mask_ = span - std::min(span, line_bytes_);
     code_mask_ = std::clamp(spec.fetch.sets, 1U, kMostCodeSets) - 1;
     follows_calls_ =
-        is_in_machine() || spec.captures & (trace::kCaptureContexts | trace::kCaptureCalls);
+        is_machine_ || spec.captures & (trace::kCaptureContexts | trace::kCaptureCalls);
     if (!map_slot(nullptr, number)) return false;
     if (spec.captures & trace::kCaptureContexts && !map_contexts(number)) return false;
     return (spec.data.ways == 0 && spec.fetch.ways == 0) || map_first_level();
@@ -108,6 +102,7 @@ void GuestThread::begin(std::uint32_t thread) {
     sent_.clear();
     return_addresses_.clear();
     interrupted_.clear();
+    resumes_ = false;
     past_calls_ = {};
     // Threads have different stacks.
     stack_begin_ = (std::uint64_t{thread} + 1) << kStackBits;
@@ -150,126 +145,6 @@ void GuestThread::enter(const GuestBlock& block) {
         if (in_node_ != nullptr) ++*in_node_;
     }
     ++counters_[block.index * trace::counters(tables_->spec())];
-}
-
-// After a handler, the interrupted block ends as if there had been no interrupt.
-void GuestThread::leave(const GuestBlock& from, const GuestBlock& to) {
-    if (!is_in_machine()) return end_branch(from, to.pc);
-    if (is_interrupt(from, to.pc)) {
-        handlers_.insert(to.pc);
-        return enter_handler(from, to);
-    }
-    end_branch(from, to.pc);
-    while (std::exchange(resumes_, false)) {
-        const Interrupted interrupted = interrupted_.back();
-        interrupted_.pop_back();
-        in_node_ = interrupted.in_node;
-        if (handlers_.contains(to.pc)) return enter_handler(*interrupted.block, to);
-        end_branch(*interrupted.block, to.pc);
-    }
-}
-
-// The target of an indirect branch can be anything, so only known handlers count there. QEMU begins
-// an instruction again if it cannot complete it at once.
-bool GuestThread::is_interrupt(const GuestBlock& from, std::uint64_t target) const {
-    const GuestBlock::Last& last = from.last;
-    constexpr unsigned kUnknownTarget = TRACE_INSTR_INDIRECT | TRACE_INSTR_RETURN;
-    const bool goes_on = last.target == 0 || last.flags & TRACE_INSTR_CONDITIONAL;
-    if (last.flags & kUnknownTarget) {
-        const bool returns = std::find(return_addresses_.begin(), return_addresses_.end(),
-                                       target) != return_addresses_.end();
-        return !returns && handlers_.contains(target) &&
-               (interrupted_.empty() || !(last.flags & TRACE_INSTR_RETURN));
-    }
-    if ((goes_on && target == from.end) || (last.target != 0 && target == last.target))
-        return false;
-    return target < from.pc || target >= from.end || handlers_.contains(target);
-}
-
-// As if the handler had been called in the interrupted block.
-void GuestThread::enter_handler(const GuestBlock& interrupted, const GuestBlock& handler) {
-    if (interrupted_.size() == kMostInterrupted) {  // these handlers do not come back
-        interrupted_.clear();
-        return_addresses_.clear();
-        if (contexts_) contexts_->begin_thread();
-    }
-    const std::uint64_t address = stack_pointer();
-    interrupted_.push_back({&interrupted, in_node_, return_addresses_.size()});
-    return_addresses_.push_back(kNoReturn);
-    if (contexts_) contexts_->enter_handler(address, interrupted.last.pc, handler.pc);
-    if (!tables_->captures(trace::kCaptureCalls)) return;
-    const std::lock_guard locked(*lock_);
-    const std::uint32_t instr = tables_->block(handler.index).first_instr;
-    append(address, tables_->driver_site(instr, TRACE_SITE_SIGNAL));
-    append(interrupted.last.pc, tables_->driver_site(instr, TRACE_SITE_INTERRUPTED));
-}
-
-// If a signal arrives, the thread goes on elsewhere. For a direct branch that shows: it has no
-// outcome then.
-void GuestThread::end_branch(const GuestBlock& from, std::uint64_t target) {
-    const GuestBlock::Last& last = from.last;
-    constexpr unsigned kUnknownTarget = TRACE_INSTR_INDIRECT | TRACE_INSTR_RETURN;
-    const bool is_conditional = last.flags & TRACE_INSTR_CONDITIONAL;
-    if (is_conditional && target != from.end && target != last.target &&
-        !(last.flags & kUnknownTarget))
-        return;
-    const bool taken = !is_conditional || target != from.end;
-    if (follows_calls_ && taken &&
-        last.flags & (TRACE_INSTR_CALL | TRACE_INSTR_RETURN | TRACE_INSTR_INDIRECT))
-        follow_call(from, target);
-    if (last.site != GuestBlock::kNoSite) append(target, last.site, taken ? 1 : 0);
-    if (!predictor_) return;
-    const trace::PredictorShape& shape = tables_->spec().predictor;
-    bool missed = false;
-    if (is_conditional)
-        missed = predictor_->conditional(shape, last.pc, taken);
-    else if (last.flags & TRACE_INSTR_INDIRECT)
-        missed = std::exchange(predictor_->targets[driver::target_entry(shape, last.pc)], target) !=
-                 target;
-    if (!missed) return;
-    // See trace::counters().
-    std::uint64_t* const counters = counters_ + from.index * trace::counters(tables_->spec());
-    --counters[0];
-    ++counters[1];
-    if (in_node_ == nullptr) return;
-    --in_node_[0];
-    ++in_node_[1];
-}
-
-void GuestThread::follow_call(const GuestBlock& from, std::uint64_t target) {
-    const GuestBlock::Last& last = from.last;
-    if (last.flags & TRACE_INSTR_CALL) {
-        if (last.target != 0 && target != last.target) return;  // a signal
-        const std::uint64_t address = stack_pointer();
-        if (last.call_site != GuestBlock::kNoSite) {
-            append(address, last.call_site);
-            append(target, last.target_site);
-        }
-        if (contexts_) contexts_->call(last.pc, from.end, address);
-        past_call(from.end) = {from.end, return_addresses_.size()};
-        return_addresses_.push_back(from.end);
-        return;
-    }
-    const std::optional<std::size_t> depth = returned_to(target, last.flags & TRACE_INSTR_RETURN);
-    if (!depth) return;
-    resumes_ = !interrupted_.empty() && *depth == interrupted_.back().depth;
-    return_addresses_.resize(*depth);
-    if (last.return_site != GuestBlock::kNoSite) append(stack_pointer(), last.return_site);
-    if (contexts_) contexts_->come_back(stack_pointer());
-}
-
-// A return finds its call below others if those were left in another way. longjmp(3) goes to the
-// end of a call, of setjmp(3), that has already returned. A handler returns to where no call of its
-// own was made.
-std::optional<std::size_t> GuestThread::returned_to(std::uint64_t target, bool is_return) {
-    const std::size_t own = interrupted_.empty() ? 0 : interrupted_.back().depth + 1;
-    const auto end = return_addresses_.rend() - static_cast<std::ptrdiff_t>(own);
-    const auto found = std::find(return_addresses_.rbegin(), end, target);
-    if (found != end) return static_cast<std::size_t>(return_addresses_.rend() - found) - 1;
-    if (own != 0) return is_return ? std::optional(own - 1) : std::nullopt;
-    const PastCall& past = past_call(target);
-    if (past.behind != target || past.depth > return_addresses_.size()) return {};
-    return past.depth;
 }
 
 void GuestThread::end_intervals(const GuestBlock& block) {

@@ -14,16 +14,15 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <unordered_set>
 #include <vector>
 
 namespace assay::qemu {
 
 class GuestThread {
   public:
-    // The thread is a vCPU of a whole machine, with these handlers and others. Call this before
-    // map(). `lock`: of the tables.
-    void expect_interrupts(const std::vector<std::uint64_t>& handlers, std::mutex& lock);
+    // `lock`: of the code and the tables. `is_machine`: the thread is a vCPU of a whole machine.
+    GuestThread(GuestCode& code, std::mutex& lock, bool is_machine)
+        : code_(code), lock_(lock), is_machine_(is_machine) {}
     // Maps the slot `number`. False if there is no memory.
     bool map(driver::TraceTables& tables, std::uint32_t number);
     // The same for the child of a fork, at the same addresses: translated code increments counters
@@ -103,16 +102,23 @@ class GuestThread {
     // The thread executes this block next: counts and records what is asked for of this block, and
     // of the branch that has led to it.
     void enter(const GuestBlock& block);
+    // The program asks to go on where the innermost signal handler has interrupted it.
+    void return_from_signal() { resumes_ = !interrupted_.empty(); }
 
   private:
+    // --- thread_flow.cpp
+
     void leave(const GuestBlock& from, const GuestBlock& to);
-    // True if control does not come from `from` to the handler at `target` by itself.
-    bool is_interrupt(const GuestBlock& from, std::uint64_t target) const;
+    // True if control does not come from `from` to the handler at `to` by itself.
+    bool is_interrupt(const GuestBlock& from, const GuestBlock& to) const;
     void enter_handler(const GuestBlock& interrupted, const GuestBlock& handler);
-    void end_branch(const GuestBlock& from, std::uint64_t target);
-    void follow_call(const GuestBlock& from, std::uint64_t target);
+    void end_branch(const GuestBlock& from, const GuestBlock& to);
+    void follow_call(const GuestBlock& from, const GuestBlock& to);
     // The call that control comes back from, as the number of calls around it; nothing for a jump.
-    std::optional<std::size_t> returned_to(std::uint64_t target, bool is_return);
+    std::optional<std::size_t> returned_to(const GuestBlock& to, bool is_return);
+    std::size_t leave_handlers(std::size_t depth);
+    void leave_calls(std::size_t depth, const GuestBlock& to);
+
     bool map_contexts(std::uint32_t number);
     // Ends intervals in a block that is not counted yet.
     void end_intervals(const GuestBlock& block);
@@ -201,19 +207,20 @@ class GuestThread {
     std::uint64_t stack_pointer() const {
         return stack_begin_ - return_addresses_.size() * kFrameBytes;
     }
-    // Interrupts of a machine, and its other exceptions. QEMU does not tell them: a block follows
-    // that the block before does not lead to. The interrupted block goes on after the handler.
+    // Interrupts of a machine, its other exceptions, and signals of a program. QEMU does not tell
+    // them: a block follows that the block before does not lead to. The interrupted block goes on
+    // after the handler.
     struct Interrupted {
         const GuestBlock* block;
         std::uint64_t* in_node;
         std::size_t depth;  // the handler's frame among return_addresses_
     };
     static constexpr std::size_t kMostInterrupted = 256;
-    bool is_in_machine() const { return lock_ != nullptr; }
-    std::mutex* lock_ = nullptr;  // nullptr: not in a machine
-    std::unordered_set<std::uint64_t> handlers_;
+    GuestCode& code_;
+    std::mutex& lock_;
+    const bool is_machine_;
     std::vector<Interrupted> interrupted_;  // the innermost last
-    bool resumes_ = false;                  // a handler has returned
+    bool resumes_ = false;                  // the innermost handler has returned
     trace::ContextNodes* nodes_ = nullptr;
     std::unique_ptr<driver::FollowedContexts> contexts_;
     std::uint64_t* in_node_ = nullptr;  // the counters of `before_` in its context
