@@ -158,6 +158,13 @@ enum class DriverState : std::uint32_t {
     kCancelled = 5,  // an execve(2) failed after its announcement: this image never runs
 };
 
+// As trace_image_t has it. All zeros: x86-64, executed natively.
+struct InstructionSet {
+    std::uint32_t emulated;     // TRACE_EMULATED_*
+    std::uint16_t elf_machine;  // as in the program's ELF header: e_machine, EI_CLASS, EI_DATA
+    std::uint8_t elf_class, elf_data;
+};
+
 struct Control {
     std::uint64_t magic;
     std::uint32_t layout_version;
@@ -182,10 +189,7 @@ struct Control {
     std::atomic<std::uint64_t> allocation_count;
     std::uint64_t inherited_allocations;           // the number of entries from before a fork
     std::atomic<std::uint64_t> completed_buffers;  // of all slots, see ThreadSlot::place_in_order
-    // The instruction set of the program, as in its ELF header: e_machine, EI_CLASS, EI_DATA. All
-    // zeros: x86-64.
-    std::uint16_t elf_machine;
-    std::uint8_t elf_class, elf_data;
+    InstructionSet instruction_set;                // of the program
 };
 static_assert(sizeof(Control) <= 4096);
 

@@ -82,7 +82,18 @@ typedef struct trace_image {
      * each thread are recorded, and `sample_warm_up` instructions right before them. If all are
      * 0, everything is recorded. Records of kind TRACE_SITE_BURST mark begin and end. */
     uint64_t sample_burst, sample_period, sample_warm_up;
+    uint32_t emulated; /* TRACE_EMULATED_*; 0: the program was for x86-64, and ran natively */
+    /* If emulated: the instruction set as in an ELF header: e_machine, EI_CLASS, EI_DATA. */
+    uint16_t elf_machine;
+    uint8_t elf_class, elf_data;
 } trace_image_t;
+
+/* What QEMU has run. Threads of a machine are its cores. */
+enum {
+    TRACE_EMULATED_PROGRAM = 1,
+    TRACE_EMULATED_MACHINE = 2,
+    TRACE_EMULATED_MICROCONTROLLER = 3 /* a machine with an Arm processor of the M profile */
+};
 
 enum {
     TRACE_RECORDED_BLOCKS = 1,

@@ -17,7 +17,8 @@ from support import ASSAY, ROOT, read_events
 FOREIGN = ROOT / "tests" / "programs" / "foreign"
 EXAMPLE = ROOT / "examples" / "firmware"
 CORTEX_M = ["qemu-system-arm", "-M", "lm3s6965evb", "-nographic", "-semihosting"]
-AARCH64 = ["qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a53", "-nographic", "-semihosting"]
+AARCH64 = ["qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a53", "-nographic", "-semihosting",
+           "-nic", "none"]
 RISC_V = ["qemu-system-riscv64", "-M", "virt", "-bios", "none", "-nographic"]
 ICOUNT = ["-icount", "shift=5"]
 
@@ -55,6 +56,16 @@ class Firmware(unittest.TestCase):
         self.assertEqual(ran.returncode, status, ran.stderr)
         return ran
 
+    def record(self, machine, more=()):
+        ran = support.run([ASSAY, "record", "-q", f"--image={self.image}", "-o",
+                           self.folder / "trace", "--", *machine, "-kernel", self.image, *more])
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+
+    def replay(self, *options):
+        ran = support.run([ASSAY, "replay", "-q", "--plugin=cache", *options, f"--out={self.out}",
+                           self.folder / "trace"])
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+
     def counts(self, *names):
         events = read_events(self.out)
         rows = {function: dict(zip(events.events, row))
@@ -90,6 +101,13 @@ class CortexM(Firmware):
                 with self.subTest(options=options, more=more):
                     self.profile(CORTEX_M, *options, more=more)
                     self.check(OF_CORTEX_M)
+
+    def test_replay(self):
+        self.build_cortex_m()
+        self.record(CORTEX_M)
+        for options in ([], ["--contexts"], ["--threads"]):
+            self.replay(*options)
+            self.check(OF_CORTEX_M)
 
     def test_counts_of_lines(self):
         """Of the timer's handler: each line is one instruction."""
@@ -226,6 +244,17 @@ class AArch64(Firmware):
         shown = support.run([ASSAY, "annotate", "--tree", "--threshold=0", "--show=Ir",
                              self.out]).stdout
         self.assertIn("vectors [interrupted] (1,000x)", shown)
+
+    def test_replay(self):
+        self.build_aarch64()
+        self.record(AARCH64)
+        for options in (["--contexts"], ["--plugin=branch", "--contexts"],
+                        ["--plugin=cache,effective_address", "--contexts"]):
+            self.profile(AARCH64, "-q", *options)
+            run = self.out.read_text()
+            self.replay(*options)
+            replayed = self.out.read_text()
+            self.assertTrue(re.sub(r"pid \d+", "", run) == re.sub(r"pid \d+", "", replayed), options)
 
     @support.needs("qemu-system-arm")
     def test_image_of_32_bits(self):

@@ -209,6 +209,99 @@ class WaysOfControl(unittest.TestCase):
                     self.assertEqual(self.contexts(program), expected)
 
 
+class Recorded(unittest.TestCase):
+    """The events file of a replay is that of a run."""
+
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+        self.trace = self.folder / "trace"
+
+    def record(self, program, *options):
+        ran = support.run([support.ASSAY, "record", "-q", "-o", self.trace, *options, "--", program])
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+
+    def ways(self, processor):
+        support.require(f"qemu-{processor}")
+        program = self.folder / "ways"
+        built = support.run([f"{processor}-linux-gnu-g++", "-g", "-O1", FOREIGN / "ways.cpp",
+                             "-o", program])
+        self.assertEqual(built.returncode, 0, built.stderr)
+        return program
+
+    def replay(self, *options):
+        return support.run([support.ASSAY, "replay", *options, self.trace])
+
+    def events(self, out):
+        return re.sub(r"pid \d+", "pid", out.read_text())
+
+    def check(self, program, *options, both=()):
+        run, replayed = self.folder / "run", self.folder / "replayed"
+        ran = support.profile([program], "-q", *options, *both, out=run)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        ran = self.replay("-q", "--plugin=cache", *options, f"--out={replayed}")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertTrue(self.events(run) == self.events(replayed), options)
+
+    def test_programs(self):
+        for processor in ("aarch64", "riscv64"):
+            program = self.ways(processor)
+            self.record(program)
+            for options in (["--contexts"], ["--threads"], ["--machine=neoverse-n1"],
+                            ["--plugin=branch", "--contexts"], ["--plugin=reuse"],
+                            ["--plugin=effective_address", "--contexts"],
+                            ["--plugin=used_bytes"],
+                            ["--plugin=cache,branch,bbv", "--bb-out-file=/dev/null"]):
+                with self.subTest(processor=processor, options=options):
+                    self.check(program, *options)
+
+    def test_x86(self):
+        support.require("qemu-x86_64")
+        driver = ["--driver=qemu"]
+        for name in ("mixed", "recursion"):
+            self.record(PROGRAMS / name, *driver)
+            self.check(PROGRAMS / name, "--plugin=cache,branch", "--contexts", both=driver)
+
+    def test_long_blocks(self):
+        """A block of a trace has at most 255 instructions."""
+        support.require("qemu-aarch64")
+        source, program = self.folder / "long.S", self.folder / "long"
+        source.write_text(".globl _start\n_start: .rept 400\nnop\n.endr\n"
+                          "mov x0, #0\nmov x8, #93\nsvc #0\n")
+        built = support.run(["aarch64-linux-gnu-gcc", "-nostdlib", "-static", source, "-o", program])
+        self.assertEqual(built.returncode, 0, built.stderr)
+        self.record(program)
+        self.check(program)
+        self.assertEqual(totals(self.folder / "replayed")["Ir"], 403)
+
+    def test_disassembly(self):
+        self.record(self.ways("aarch64"))
+        shown = support.run([support.ASSAY, "trace", "--instructions", "--function=^help",
+                             self.trace])
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertRegex(shown.stdout, r"help.*  stp +x29, x30, \[sp, #-")
+        refused = support.run([support.ASSAY, "trace", "--format=champsim", "-o",
+                               self.folder / "champsim", self.trace])
+        self.assertEqual(refused.returncode, 125)
+        self.assertIn("is an AArch64 program, but ChampSim's traces", refused.stderr)
+
+    def test_unknown_instruction_set(self):
+        self.record(self.ways("aarch64"))
+        refused = self.replay("--plugin=opcode_mix")
+        self.assertEqual(refused.returncode, 125)
+        self.assertIn("cannot capture facts about instructions of AArch64 programs, which ran under "
+                      "QEMU", refused.stderr)
+
+    def test_what_cannot_be_recorded(self):
+        support.require("qemu-aarch64")
+        program = self.ways("aarch64")
+        for options, what in ((["--capture=system-calls"], "system calls"),
+                              (["--capture=values"], "values of instructions"),
+                              (["--sample=1/100"], "parts")):
+            refused = support.run([support.ASSAY, "record", "-o", self.trace, *options, program])
+            self.assertEqual(refused.returncode, 125)
+            self.assertIn(f"cannot capture {what} of AArch64 programs", refused.stderr)
+
+
 @support.needs("qemu-x86_64")
 class BesideTheNativeDriver(unittest.TestCase):
     def setUp(self):
@@ -275,11 +368,6 @@ class Refused(unittest.TestCase):
                               (["--plugin=classic"], "values of instructions")):
             self.assertEqual(self.refusal(*options),
                              f"assay: cannot capture {what} of AArch64 programs, which run under QEMU")
-
-    def test_record(self):
-        ran = support.run([support.ASSAY, "record", "-o", self.folder / "trace", self.program])
-        self.assertEqual(ran.returncode, 125)
-        self.assertIn("cannot record AArch64 programs", ran.stderr)
 
     def test_facts(self):
         self.assertEqual(self.refusal("--plugin=opcode_mix"),

@@ -107,7 +107,7 @@ Replayed replay_of(const std::string& path, std::uint64_t interval) {
     const collector::Segment segment;
     const auto readers = std::make_unique<trace::Readers>();
     const auto values = std::make_unique<trace::ValueLists>();
-    segment.control().spec = replay::possible(spec, *values, image.content());
+    segment.control().spec = replay::possible(spec, *values, image);
     const replay::Output output{segment.fd(), *readers};
     replay::ReplayDriver driver(image, segment.control().spec, *values, std::span(&output, 1));
     driver.run();

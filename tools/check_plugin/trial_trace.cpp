@@ -39,9 +39,10 @@ void RecordedTrace::replay(const trace::Spec& wanted, const trace::ValueLists& v
     control.pid = static_cast<int>(image_.pid());
     control.parent = static_cast<int>(image_.image().parent);
     control.image = image_.number();
+    control.instruction_set = image_.instruction_set();
     trace::Spec possible = wanted;
     possible.recursion = 1;
-    control.spec = replay::possible(possible, values, image_.content());
+    control.spec = replay::possible(possible, values, image_);
     stacks_.contexts().keep_recursion(1);
 
     const replay::Output output{segment_.fd(), *readers_};

@@ -278,8 +278,11 @@ const std::string& Listing::ending(const replay::ImageTrace& image, std::uint32_
 std::string Listing::make_ending(const replay::ImageTrace& image, std::uint32_t instr) const {
     const Place& place = (*places_)[instr];
     const trace_instr_t& code = image.instrs()[instr];
-    const std::string text =
-        options_.instructions ? disassembler_.print({code.bytes, code.length}, code.pc).text : "";
+    const isa::Architecture* const emulated = image.emulated();
+    const isa::ElfKind elf = emulated ? emulated->elf : isa::kX86;
+    const std::string text = options_.instructions
+                                 ? disassembler_.print({code.bytes, code.length}, code.pc, elf).text
+                                 : "";
     std::string line;
     switch (options_.format) {
         default:

@@ -353,6 +353,12 @@ int convert(const Options& options, const recording::TraceFileReader& file) {
             recording::missing_records(TRACE_RECORDED_REFERENCES, image.content());
         !lacks.empty())
         throw Error(fmt::format("{} does not have {}", file.path(), lacks));
+    if (options.format == Format::kChampsim && image.emulated() != nullptr &&
+        image.emulated()->elf != isa::kX86)
+        throw Error(fmt::format(
+            "--format=champsim: process {} of {} is an {} program, but ChampSim's traces have "
+            "registers of x86-64; choose another format",
+            image.pid(), file.path(), image.emulated()->name));
     Region region = options.region;
     if (options.format != Format::kMemref && !region.thread) region.thread = 0;
     std::set<std::uint32_t> threads;

@@ -198,8 +198,8 @@ void Feed::finish() {
 }
 
 trace_parser Feed::parser(std::uint32_t thread, std::span<const trace_record_t> records) {
-    const trace::Control& control = segment_.control();
-    const bool is_x86 = control.elf_machine == 0 || control.elf_machine == isa::kX86.machine;
+    const trace::InstructionSet& set = segment_.control().instruction_set;
+    const bool is_x86 = set.emulated == 0 || set.elf_machine == isa::kX86.machine;
     return {.pid = static_cast<std::uint32_t>(pid_),
             .thread = thread,
             .records = records,

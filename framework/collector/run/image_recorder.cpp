@@ -213,6 +213,11 @@ void ImageRecorder::write_image() {
     image.values = content_.values;
     image.slice = captured.slice;
     image.cpu_level = static_cast<std::uint32_t>(captured.cpu_level);
+    const trace::InstructionSet& instruction_set = segment_.control().instruction_set;
+    image.emulated = instruction_set.emulated;
+    image.elf_machine = instruction_set.elf_machine;
+    image.elf_class = instruction_set.elf_class;
+    image.elf_data = instruction_set.elf_data;
     sampled_ = captured.regions.sample_period != 0;
     if (sampled_) {
         image.sample_burst = captured.regions.sample_burst;

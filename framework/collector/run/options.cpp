@@ -149,7 +149,7 @@ void add_execution(CommandLine& line, CoreSettings& s) {
              "profile the machine that PROGRAM emulates: qemu-system-arm or another QEMU. FILE is "
              "the ELF file of its firmware or kernel",
              [&s](const Setting& given) { s.image = given.value; })
-        .of(kRun);
+        .of(kRun | kRecord);
     line.add("--cpu", "LEVEL",
              "show the program this processor: host, x86-64-v2, x86-64-v3 or x86-64-v4; default: "
              "host\nhost is the real processor. A level has the same features on every machine.",

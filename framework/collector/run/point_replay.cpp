@@ -142,12 +142,13 @@ void PointReplay::replay(const Point& point) {
     Lifeline lifeline;
     segment.control().pid = static_cast<int>(trace_.pid());
     segment.control().parent = static_cast<int>(trace_.image().parent);
+    segment.control().instruction_set = trace_.instruction_set();
     segment.control().image = trace_.number();
     const auto readers = std::make_unique<trace::Readers>();
     readers->count = 1;
     const Collection::Shared shared{
         [&](const trace::Spec& wanted, const trace::ValueLists& values) {
-            return replay::possible(wanted, values, trace_.content());
+            return replay::possible(wanted, values, trace_);
         },
         *readers, 0, 0};
     Collection collection(session, image, segment, lifeline, &shared);

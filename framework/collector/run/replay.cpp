@@ -211,8 +211,7 @@ std::vector<ReplayPass> Replay::passes() {
         const std::optional<trace::Spec> wanted = reader.wanted();
         try {
             if (wanted)
-                add(points_[i], replay::possible(*wanted, reader.wanted_values(), first_.content()),
-                    passes);
+                add(points_[i], replay::possible(*wanted, reader.wanted_values(), first_), passes);
             else
                 points_[i].status = reader.exit_status();
         } catch (const Error& missing) {

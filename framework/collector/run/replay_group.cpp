@@ -252,11 +252,12 @@ void add(ReplayedPoint& point, const trace::Spec& spec, std::vector<ReplayPass>&
     passes.push_back({{spec, {&point}}});
 }
 
-Readership::Readership(const replay::ImageTrace& trace, const Image& image, const ReplayGroup& of,
-                       Lifeline& lifeline)
-    : group(of), content(trace.content()), segment(trace.command()) {
+Readership::Readership(const replay::ImageTrace& trace_of_image, const Image& image,
+                       const ReplayGroup& of, Lifeline& lifeline)
+    : group(of), trace(trace_of_image), segment(trace.command()) {
     segment.control().pid = image.pid;
     segment.control().parent = static_cast<int>(trace.image().parent);
+    segment.control().instruction_set = trace.instruction_set();
     segment.control().image = image.number;
     shared->count = static_cast<std::uint32_t>(group.points.size());
     for (const ReplayedPoint* point : group.points)
@@ -272,7 +273,7 @@ std::optional<trace::Spec> Readership::agree(trace::ValueLists& values) const {
         const std::optional<trace::Spec> wanted = reader->wanted();
         if (!wanted) continue;
         try {
-            const trace::Spec given = replay::possible(*wanted, reader->wanted_values(), content);
+            const trace::Spec given = replay::possible(*wanted, reader->wanted_values(), trace);
             together = together ? combine(*together, given) : given;
             trace::add(values, reader->wanted_values());
         } catch (const Error& missing) {
@@ -280,7 +281,7 @@ std::optional<trace::Spec> Readership::agree(trace::ValueLists& values) const {
         }
     }
     if (!together) return {};
-    segment.control().spec = replay::possible(*together, values, content);
+    segment.control().spec = replay::possible(*together, values, trace);
     for (const auto& reader : readers) reader->agree(segment.control().spec);
     return segment.control().spec;
 }

@@ -107,15 +107,15 @@ void add(ReplayedPoint& point, const trace::Spec& spec, std::vector<ReplayPass>&
 // A group that replays an image.
 struct Readership {
     // Starts the readers of the group. The other arguments must live longer. Throws Error.
-    Readership(const replay::ImageTrace& trace, const Image& image, const ReplayGroup& group,
-               Lifeline& lifeline);
+    Readership(const replay::ImageTrace& trace_of_image, const Image& image,
+               const ReplayGroup& group, Lifeline& lifeline);
 
     // Returns the specification for all readers; nothing if no reader is left. Adds the values that
     // they want to `values`.
     std::optional<trace::Spec> agree(trace::ValueLists& values) const;
 
     const ReplayGroup& group;
-    const recording::TraceContent content;
+    const replay::ImageTrace& trace;
     Segment segment;
     const std::shared_ptr<trace::Readers> shared = shared_object<trace::Readers>("a replay");
     std::vector<std::unique_ptr<ReplayReader>> readers;

@@ -6,11 +6,11 @@
 #include "framework/collector/run/collection.h"
 #include "framework/collector/run/overview.h"
 #include "framework/collector/run/session.h"
+#include "framework/driver/replay/emulated_captures.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/support/mpi_rank.h"
 #include "framework/support/text.h"
-#include "framework/trace/captures.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -100,15 +100,28 @@ DriverWishes wishes(const CoreSettings& settings) {
             !settings.randomize_addresses};
 }
 
+// QEMU's driver records neither system calls nor values of instructions: a trace without --capture
+// does without them. A replay needs calls to tell where branches lead that an interrupt follows.
+CoreSettings for_driver(CoreSettings settings, const DriverCommand& driver) {
+    if (settings.record.empty() || !driver.under_qemu) return settings;
+    constexpr std::uint32_t kAll = recording::TraceContent().captures;
+    std::uint32_t& captures = settings.recorded.captures;
+    const bool is_usual = (captures & kAll) == kAll;
+    captures &= ~std::uint32_t{TRACE_RECORDED_LINE_OPERATIONS};
+    if (is_usual) captures &= ~std::uint32_t{TRACE_RECORDED_SYSTEM_CALLS | TRACE_RECORDED_CALLS};
+    if (driver.under_qemu->describe) captures |= TRACE_RECORDED_CALLS;
+    return settings;
+}
+
 // The members are in the order in which a run needs them.
 class ProgramRun {
   public:
     ProgramRun(const CoreSettings& settings, const std::vector<std::string>& program)
-        : settings_(settings),
-          words_(program),
+        : words_(program),
           program_(find_program(program)),
           driver_(choose_driver(program_, wishes(settings))),
-          session_(settings, command_line(program)),
+          settings_(for_driver(settings, driver_)),
+          session_(settings_, command_line(program)),
           segment_(std::in_place, trace::Command{program_.invoked, program}),
           lifeline_(std::in_place),
           supervisor_(settings.trace_children ? std::make_unique<Supervisor>() : nullptr),
@@ -128,10 +141,10 @@ class ProgramRun {
     void follow_children();
     bool collect_from_child(const Supervisor::Arrival& arrival, int first_process);
 
-    const CoreSettings& settings_;
     const std::vector<std::string>& words_;
     Program program_;
     const DriverCommand driver_;
+    const CoreSettings settings_;
     Session session_;
     std::optional<Segment> segment_;
     std::optional<Lifeline> lifeline_;
@@ -160,30 +173,19 @@ Child::Settings ProgramRun::child_settings() {
 // Tells the segment the instruction set. Throws Error if QEMU's driver cannot do what is asked for.
 void ProgramRun::check_for_qemu(const Collection& collection) {
     const isa::Architecture& architecture = *driver_.under_qemu;
-    const bool is_x86 = architecture.elf == isa::kX86;
     trace::Spec needed = collection.spec();
-    // Profilers select instructions by their opcodes of x86. All others have the opcode 0.
-    bool any_value = is_x86;
-    for (unsigned flags = 0; flags < trace::kAccesses; ++flags)
-        any_value |= collection.value_lists().find(0, flags) != nullptr;
-    if (!any_value) needed.captures &= ~std::uint32_t{trace::kCaptureValues};
-    using Row = trace::CaptureRow;
     const std::string missing =
         settings_.types
             ? "types of data"
-            : trace::not_by_qemu(needed, is_x86                  ? Row::kX86Only
-                                         : architecture.describe ? Row::kKnownInstructions
-                                                                 : Row::kAlways);
-    if (!settings_.record.empty() && !is_x86)
-        throw Error(fmt::format("cannot record {} programs: trace files have x86-64 code only",
-                                architecture.name));
+            : replay::missing_under_qemu(needed, collection.value_lists(), architecture);
     if (!missing.empty())
         throw Error(fmt::format("cannot capture {} of {} programs, which run under QEMU", missing,
                                 architecture.name));
-    trace::Control& control = segment_->control();
-    control.elf_machine = architecture.elf.machine;
-    control.elf_class = architecture.elf.word_class;
-    control.elf_data = architecture.elf.byte_order;
+    const isa::ElfKind& elf = architecture.elf;
+    segment_->control().instruction_set = {elf.microcontroller ? TRACE_EMULATED_MICROCONTROLLER
+                                           : settings_.image.empty() ? TRACE_EMULATED_PROGRAM
+                                                                     : TRACE_EMULATED_MACHINE,
+                                           elf.machine, elf.word_class, elf.byte_order};
 }
 
 Ending ProgramRun::execute() {

@@ -70,10 +70,8 @@ void Guest::set_machine(const GuestImage& image, bool parallel) {
 }
 
 void Guest::note_architecture(const driver::NewImage& image) const {
-    const isa::ElfKind& elf = architecture_.elf;
-    image.write(offsetof(trace::Control, elf_machine), &elf.machine, sizeof elf.machine);
-    image.write(offsetof(trace::Control, elf_class), &elf.word_class, sizeof elf.word_class);
-    image.write(offsetof(trace::Control, elf_data), &elf.byte_order, sizeof elf.byte_order);
+    image.write(offsetof(trace::Control, instruction_set), &tables.instruction_set(),
+                sizeof(trace::InstructionSet));
 }
 
 void Guest::begin_thread(unsigned vcpu) {

@@ -49,20 +49,24 @@ bool GuestCode::is_incomplete(const Piece& piece) const {
 }
 
 // A translation can begin between a condition and the instructions that depend on it.
-std::vector<std::span<const GuestCode::Piece>> GuestCode::divide(std::span<Piece> instructions) {
+std::vector<std::span<const GuestCode::Piece>> GuestCode::divide(std::span<Piece> instructions,
+                                                                 bool faults_anywhere) {
+    constexpr std::size_t kLongest = 255;
     std::vector<std::span<const Piece>> parts;
     std::size_t begin = 0;
     unsigned followers = 0;
     for (std::size_t i = 0; i < instructions.size(); ++i) {
         Piece& piece = instructions[i];
         isa::Instruction described;
-        const bool known =
-            architecture_.describe != nullptr && architecture_.describe(piece.bytes, described);
+        const bool known = !faults_anywhere || (architecture_.describe != nullptr &&
+                                                architecture_.describe(piece.bytes, described));
         if (followers != 0) conditional_.insert(piece.pc);
         piece.conditional = conditional_.contains(piece.pc);
         followers = std::max<unsigned>(followers, 1) - 1;
         if (described.conditional_followers != 0) followers = described.conditional_followers;
-        if (i + 1 < instructions.size() && known && described.operand_count == 0) continue;
+        if (i + 1 < instructions.size() && i + 1 - begin < kLongest && known &&
+            described.operand_count == 0)
+            continue;
         parts.push_back(instructions.subspan(begin, i + 1 - begin));
         begin = i + 1;
     }

@@ -111,9 +111,10 @@ class GuestCode {
     // The size of lines that instructions clear, if their addresses can be read; otherwise they
     // have no references.
     void set_cleared_bytes(unsigned bytes) { cleared_bytes_ = bytes; }
-    // Marks the conditional ones of these consecutive instructions, and divides them behind each
-    // one that may refer to memory: an exception can end it there.
-    std::vector<std::span<const Piece>> divide(std::span<Piece> instructions);
+    // Divides consecutive instructions into blocks, which can be as long as in a trace file.
+    // `faults_anywhere`: also behind each one that may refer to memory, because an exception can
+    // end the block there. Marks the conditional ones then.
+    std::vector<std::span<const Piece>> divide(std::span<Piece> instructions, bool faults_anywhere);
     // The site of a reference of an instruction that is not described, valid until the next call.
     // nullptr if the architecture describes its instructions: it should have described this one.
     const Operation::Seen* seen(Operation& operation, std::uint32_t info, unsigned bytes,

@@ -333,22 +333,38 @@ GuestBlock& block_of(std::span<const GuestCode::Piece> pieces) {
     return *block;
 }
 
-void on_translation(qemu_plugin_id_t, qemu_plugin_tb* translated) {
-    const std::lock_guard locked(guest->lock);
-    const std::vector<GuestCode::Piece> pieces = pieces_of(translated);
-    const auto host = reinterpret_cast<std::uint64_t>(pieces.front().bytes.data());
-    guest->set_base(host - pieces.front().pc);
-    guest->mappings.need(pieces.front().pc, host);
-    GuestBlock& block = block_of(pieces);
-    register_block(translated, block);
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-        const Operation* const before = i == 0 ? nullptr : block.parts[i - 1].operation;
-        register_instruction(qemu_plugin_tb_get_insn(translated, i), block.parts[i], i == 0,
-                             before != nullptr && before->variable);
+// A translation can have several blocks.
+void register_all(qemu_plugin_tb* translated, std::span<GuestCode::Piece> pieces,
+                  bool faults_anywhere) {
+    std::size_t i = 0;
+    const Operation* before = nullptr;
+    for (const std::span<const GuestCode::Piece> part :
+         guest->code.divide(pieces, faults_anywhere)) {
+        GuestBlock& block = block_of(part);
+        qemu_plugin_insn* const first = qemu_plugin_tb_get_insn(translated, i);
+        if (i == 0)
+            register_block(translated, block);
+        else
+            register_block(first, block);
+        for (const GuestBlock::Part& instruction : block.parts) {
+            register_instruction(qemu_plugin_tb_get_insn(translated, i++), instruction,
+                                 &instruction == &block.parts.front(),
+                                 before != nullptr && before->variable);
+            before = instruction.operation;
+        }
     }
 }
 
-// --- Whole machines. A translation can have several blocks there.
+void on_translation(qemu_plugin_id_t, qemu_plugin_tb* translated) {
+    const std::lock_guard locked(guest->lock);
+    std::vector<GuestCode::Piece> pieces = pieces_of(translated);
+    const auto host = reinterpret_cast<std::uint64_t>(pieces.front().bytes.data());
+    guest->set_base(host - pieces.front().pc);
+    guest->mappings.need(pieces.front().pc, host);
+    register_all(translated, pieces, false);
+}
+
+// --- Whole machines.
 
 PointToData point_to_data = nullptr;
 CopyData copy_data = nullptr;
@@ -368,22 +384,7 @@ void on_translation_in_machine(qemu_plugin_id_t, qemu_plugin_tb* translated) {
             std::memcpy(copies[i].data(), point_to_data(instruction), bytes);
         pieces[i] = {qemu_plugin_insn_vaddr(instruction), {copies[i].data(), bytes}};
     }
-    std::size_t i = 0;
-    const Operation* before = nullptr;
-    for (const std::span<const GuestCode::Piece> part : guest->code.divide(pieces)) {
-        GuestBlock& block = block_of(part);
-        qemu_plugin_insn* const first = qemu_plugin_tb_get_insn(translated, i);
-        if (i == 0)
-            register_block(translated, block);
-        else
-            register_block(first, block);
-        for (const GuestBlock::Part& instruction : block.parts) {
-            register_instruction(qemu_plugin_tb_get_insn(translated, i++), instruction,
-                                 &instruction == &block.parts.front(),
-                                 before != nullptr && before->variable);
-            before = instruction.operation;
-        }
-    }
+    register_all(translated, pieces, true);
 }
 
 // --- Threads and system calls.

@@ -26,10 +26,10 @@ void GuestThread::leave(const GuestBlock& from, const GuestBlock& to) {
         const Interrupted interrupted = interrupted_.back();
         interrupted_.pop_back();
         in_node_ = interrupted.in_node;
-        if (return_addresses_.size() > interrupted.depth) leave_calls(interrupted.depth, to);
+        leave_calls(interrupted.depth, to);
         if (to.is_handler()) return enter_handler(*interrupted.block, to);
-        // A fault can have interrupted a block of a program in its middle.
-        if (is_machine_ || !is_inside(*interrupted.block, to.pc))
+        // A fault can have interrupted the block before its branch.
+        if (!is_inside(*interrupted.block, to.pc) || to.pc == interrupted.block->last.target)
             end_branch(*interrupted.block, to);
     }
 }
@@ -66,16 +66,17 @@ void GuestThread::enter_handler(const GuestBlock& interrupted, const GuestBlock&
     interrupted_.push_back({&interrupted, in_node_, return_addresses_.size()});
     return_addresses_.push_back(kNoReturn);
     if (contexts_) contexts_->enter_handler(address, interrupted.last.pc, handler.pc);
-    if (handler.is_handler() && !tables_->captures(trace::kCaptureCalls)) return;
+    const bool records = tables_->spec().captures & (trace::kCaptureCalls | trace::kCaptureBlocks);
+    if (handler.is_handler() && !records) return;
     const std::lock_guard locked(lock_);
     code_.note_handler(handler.pc);
-    if (!tables_->captures(trace::kCaptureCalls)) return;
+    if (!records) return;
     const std::uint32_t instr = tables_->block(handler.index).first_instr;
     append(address, tables_->driver_site(instr, TRACE_SITE_SIGNAL));
     append(interrupted.last.pc, tables_->driver_site(instr, TRACE_SITE_INTERRUPTED));
 }
 
-// The handler has made the system call itself, without a return.
+// A handler ends. That of a program has mostly returned before, to code that makes a system call.
 void GuestThread::leave_calls(std::size_t depth, const GuestBlock& to) {
     return_addresses_.resize(depth);
     if (contexts_) contexts_->go_on_elsewhere(stack_pointer());
@@ -134,6 +135,7 @@ void GuestThread::follow_call(const GuestBlock& from, const GuestBlock& to) {
     const std::optional<std::size_t> depth = returned_to(to, last.flags & TRACE_INSTR_RETURN);
     if (!depth) return;
     resumes_ = is_machine_ && !interrupted_.empty() && *depth == interrupted_.back().depth;
+    if (resumes_) return;
     return_addresses_.resize(*depth);
     if (last.return_site != GuestBlock::kNoSite) append(stack_pointer(), last.return_site);
     if (contexts_) contexts_->come_back(stack_pointer());

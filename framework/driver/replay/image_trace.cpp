@@ -101,6 +101,15 @@ void ImageTrace::take_image(const std::vector<std::byte>& content) {
             "{} is damaged: process {} has bursts of {} instructions after a warm-up of {}, in "
             "every {}",
             file_.path(), pid_, image.sample_burst, image.sample_warm_up, image.sample_period));
+    if (image.emulated != 0) {
+        emulated_ = isa::architecture_of({image.elf_machine, image.elf_class, image.elf_data,
+                                          image.emulated == TRACE_EMULATED_MICROCONTROLLER});
+        if (emulated_ == nullptr || image.emulated > TRACE_EMULATED_MICROCONTROLLER)
+            throw Error(fmt::format(
+                "{} is damaged, or of a later version: process {} has an unknown instruction set "
+                "(ELF machine {})",
+                file_.path(), pid_, image.elf_machine));
+    }
     image.size = sizeof image;
     image_ = image;
 }

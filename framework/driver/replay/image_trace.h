@@ -1,9 +1,11 @@
 // One process image of a trace file: its code, its events, and the places of its records.
 #pragma once
 
+#include "framework/isa/architecture.h"
 #include "framework/recording/trace_content.h"
 #include "framework/recording/trace_file_reader.h"
 #include "framework/trace/command_event.h"
+#include "framework/trace/segment_layout.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +27,11 @@ class ImageTrace {
     std::uint32_t number() const { return number_; }
     const trace_image_t& image() const { return image_; }
     recording::TraceContent content() const { return {image_.captures, image_.values}; }
+    trace::InstructionSet instruction_set() const {
+        return {image_.emulated, image_.elf_machine, image_.elf_class, image_.elf_data};
+    }
+    // If QEMU's driver has recorded the image; otherwise nullptr.
+    const isa::Architecture* emulated() const { return emulated_; }
     // Empty if the image's end was not recorded.
     const std::optional<trace_image_end_t>& end() const { return end_; }
     // With bursts: the end of the last thread of each slot.
@@ -60,6 +67,7 @@ class ImageTrace {
     const recording::TraceFileReader& file_;
     const std::uint32_t pid_, number_;
     trace_image_t image_{};
+    const isa::Architecture* emulated_ = nullptr;
     std::optional<trace_image_end_t> end_;
     std::vector<trace_thread_end_t> thread_ends_;
     trace_points_t about_points_{};

@@ -1,10 +1,12 @@
 #include "framework/driver/replay/replay_driver.h"
 
+#include "framework/driver/replay/emulated_captures.h"
 #include "framework/driver/replay/turns.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/trace/captures.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -32,6 +34,16 @@ void check_content(const trace::Spec& wanted, const trace::ValueLists& values,
             "this replay: record the program again");
 }
 
+void check_emulated(trace::Spec& wanted, const trace::ValueLists& values,
+                    const isa::Architecture& architecture) {
+    trace::Spec captures{.captures = wanted.captures};
+    const std::string missing = missing_under_qemu(captures, values, architecture);
+    wanted.captures = captures.captures;
+    if (!missing.empty())
+        throw Error(fmt::format("cannot capture {} of {} programs, which ran under QEMU", missing,
+                                architecture.name));
+}
+
 [[noreturn]] void missing(const std::string& what) {
     throw Error("a trace does not have " + what +
                 ": run the program itself under the profiler (assay --plugin=...)");
@@ -50,8 +62,10 @@ std::uint64_t shown_of(std::uint64_t recorded, const ReplayPlan& plan) {
 }  // namespace
 
 trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
-                     const recording::TraceContent& content) {
-    check_content(wanted, values, content);
+                     const ImageTrace& image) {
+    trace::Spec given = wanted;
+    if (image.emulated() != nullptr) check_emulated(given, values, *image.emulated());
+    check_content(given, values, image.content());
     if (wanted.captures & trace::kCaptureSystemCallTimes) missing("the times of system calls");
     if (wanted.objects != trace::Spec::kNoObjects) missing("what --objects needs");
     const trace::Regions& regions = wanted.regions;
@@ -60,7 +74,6 @@ trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
         throw Error(
             "a trace is replayed as a whole: give --sample, --toggle and the like when the program "
             "is recorded");
-    trace::Spec given = wanted;
     // Footprints and runs exist only to make a program faster.
     if (given.data.footprints() || given.data.runs()) given.data = {};
     // An interval's end empties the filters. References are then recorded again that a cache would
@@ -69,6 +82,7 @@ trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
     // Otherwise misses tell their contexts.
     const bool has_contexts = given.captures & trace::kCaptureContexts;
     if (has_contexts && !trace::tells_contexts(given)) given.captures |= trace::kCaptureCalls;
+    if (image.image().emulated >= TRACE_EMULATED_MACHINE) given.short_blocks = 1;
     // Not 0: the collector takes buffers in the order in which it gets them.
     if (given.slice == 0) given.slice = kAsRecorded;
     return given;

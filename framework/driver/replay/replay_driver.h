@@ -24,7 +24,7 @@ inline constexpr std::uint32_t kAsRecorded = ~std::uint32_t{0};
 // The specification that a replay of a trace with `content` satisfies for `wanted`. `values`: the
 // wanted values. Throws Error if the trace lacks required content.
 trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
-                     const recording::TraceContent& content);
+                     const ImageTrace& image);
 // True if one driver can serve both: they differ at most in the caches or filters of references.
 bool go_together(const trace::Spec& a, const trace::Spec& b);
 

@@ -1,6 +1,7 @@
 #include "framework/driver/replay/replay_plan.h"
 
 #include "framework/driver/replay/replayed_contexts.h"
+#include "framework/isa/architecture.h"
 #include "framework/recording/trace_content.h"
 #include "framework/trace/captures.h"
 #include "framework/x86/decoder.h"
@@ -25,11 +26,23 @@ ReplayPlan::ReplayPlan(const ImageTrace& image, const trace::Spec& spec,
       separate_(image.instrs().size()),
       retried_(image.instrs().size()),
       by_driver_(image.instrs().size()) {
+    if (image.emulated() == nullptr)
+        find_native_facts();
+    else
+        find_emulated_facts(*image.emulated());
+    for (std::uint32_t i = 0; i < image.blocks().size(); ++i) plan_block(i);
+    plan_sites();
+    if (!(spec.captures & trace::kCaptureContexts)) return;
+    words_ = context_words(image, shown_blocks_, spec);
+    if (spec.captures & trace::kCapturePredictions) counted_ = counted_blocks(image, shown_blocks_);
+}
+
+void ReplayPlan::find_native_facts() {
     native::Decoder decoder;
-    const bool decodes = spec.captures & (trace::kCaptureCode | trace::kCapturePredictions |
-                                          trace::kCaptureContexts | trace::kCaptureValues);
-    for (std::size_t i = 0; decodes && i < image.instrs().size(); ++i) {
-        const trace_instr_t& instr = image.instrs()[i];
+    const bool decodes = spec_.captures & (trace::kCaptureCode | trace::kCapturePredictions |
+                                           trace::kCaptureContexts | trace::kCaptureValues);
+    for (std::size_t i = 0; decodes && i < image_.instrs().size(); ++i) {
+        const trace_instr_t& instr = image_.instrs()[i];
         native::Instruction decoded;
         if (!decoder.decode({instr.bytes, sizeof instr.bytes}, instr.pc, decoded)) continue;
         separate_[i] =
@@ -39,14 +52,25 @@ ReplayPlan::ReplayPlan(const ImageTrace& image, const trace::Spec& spec,
                         decoded.form->flow == native::Flow::kInterruptReturn ||
                         decoded.form->special == native::Special::kFlushLine;
     }
-    if (spec.captures & trace::kCaptureCalls)
-        for (const trace_site_t& site : image.sites())
+    if (spec_.captures & trace::kCaptureCalls)
+        for (const trace_site_t& site : image_.sites())
             if (site.kind == TRACE_SITE_STACK) separate_[site.instr] = true;
-    for (std::uint32_t i = 0; i < image.blocks().size(); ++i) plan_block(i);
-    plan_sites();
-    if (!(spec.captures & trace::kCaptureContexts)) return;
-    words_ = context_words(image, shown_blocks_, spec);
-    if (spec.captures & trace::kCapturePredictions) counted_ = counted_blocks(image, shown_blocks_);
+}
+
+// What GuestCode of QEMU's driver knows about instructions. The driver itself tells each change of
+// the stack.
+void ReplayPlan::find_emulated_facts(const isa::Architecture& architecture) {
+    constexpr unsigned kReferences = TRACE_INSTR_LOAD | TRACE_INSTR_STORE;
+    for (std::uint32_t i = 0; i < image_.instrs().size(); ++i) {
+        const trace_instr_t& instr = image_.instrs()[i];
+        isa::Instruction described;
+        const bool known = architecture.describe != nullptr &&
+                           architecture.describe(std::span(instr.bytes, instr.length), described);
+        separate_[i] = !known || instr.flags & kReferences;
+        by_driver_[i] = true;
+        if (described.is_direct)
+            targets_.emplace(i, instr.pc + static_cast<std::uint64_t>(described.distance));
+    }
 }
 
 void ReplayPlan::plan_block(std::uint32_t number) {
@@ -166,15 +190,17 @@ void ReplayPlan::plan_end(BlockFacts& block) {
     block.branch_pc = instr.pc;
     block.next_pc = instr.pc + instr.length;
     std::uint32_t which = 0;
+    if (instr.flags & TRACE_INSTR_INDIRECT) which |= TRACE_INDIRECT_BRANCHES;
+    if (instr.flags & TRACE_INSTR_RETURN) which |= TRACE_RETURNS;
     if (instr.flags & TRACE_INSTR_CONDITIONAL) {
         block.end = BlockEnd::kConditional;
-        which = TRACE_CONDITIONAL_BRANCHES;
+        which |= TRACE_CONDITIONAL_BRANCHES;
+        if (const auto target = targets_.find(last); target != targets_.end())
+            block.target = target->second;
     } else if (instr.flags & TRACE_INSTR_RETURN) {
         block.end = BlockEnd::kReturn;
-        which = TRACE_RETURNS;
     } else if (instr.flags & TRACE_INSTR_INDIRECT) {
         block.end = BlockEnd::kIndirect;
-        which = TRACE_INDIRECT_BRANCHES;
     } else if (instr.flags & TRACE_INSTR_CALL) {
         block.end = BlockEnd::kDirectCall;
         which = TRACE_DIRECT_CALLS;

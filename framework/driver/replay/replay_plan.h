@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace assay::replay {
@@ -55,6 +56,8 @@ struct PlannedBlock {
 // Rarely needed data of a block.
 struct BlockFacts {
     std::uint64_t branch_pc, next_pc;  // of the last instruction, and after it
+    std::uint64_t
+        target;  // of a direct conditional branch, if QEMU has run the program; 0: unknown
     std::uint32_t first_instr;
     std::uint32_t branch_site;      // kNoSite if the branch is not wanted
     std::uint32_t first_left_site;  // of its blocks' TRACE_SITE_BLOCK_LEFT; kNoSite: not wanted
@@ -104,6 +107,8 @@ class ReplayPlan {
     std::uint32_t predictions_site(std::uint32_t count_site) const;
 
   private:
+    void find_native_facts();
+    void find_emulated_facts(const isa::Architecture& architecture);
     void plan_block(std::uint32_t number);
     void plan_block_records(const PlannedBlock& block, BlockFacts& facts);
     void plan_fetches(const BlockFacts& block);
@@ -132,6 +137,7 @@ class ReplayPlan {
     std::vector<bool> separate_;   // by instruction: its actions come after its fetch
     std::vector<bool> retried_;    // by instruction: is_predicted(), although it is no branch
     std::vector<bool> by_driver_;  // by instruction: PlannedSite::by_driver
+    std::unordered_map<std::uint32_t, std::uint64_t> targets_;  // by instruction: see BlockFacts
 };
 
 }  // namespace assay::replay

@@ -93,6 +93,13 @@ bool are_alike(std::span<const trace_instr_t> a, std::span<const trace_instr_t> 
     });
 }
 
+std::vector<std::uint8_t> code_of(std::span<const trace_instr_t> instrs) {
+    std::vector<std::uint8_t> code;
+    for (const trace_instr_t& instr : instrs)
+        code.insert(code.end(), instr.bytes, instr.bytes + instr.length);
+    return code;
+}
+
 }  // namespace
 
 std::vector<std::uint16_t> context_words(const ImageTrace& image,
@@ -100,6 +107,13 @@ std::vector<std::uint16_t> context_words(const ImageTrace& image,
                                          const trace::Spec& spec) {
     std::vector<std::uint16_t> result;
     result.reserve(blocks.size());
+    if (image.emulated() != nullptr) {
+        driver::ContextWords words;
+        for (const trace_block_t& block : blocks)
+            result.push_back(static_cast<std::uint16_t>(words.of_block(
+                spec, trace::range_of(block.pc), block.pc, code_of(instrs_of(image, block)))));
+        return result;
+    }
     native::Decoder decoder;
     Words words(spec);
     std::vector<Instruction> decoded;

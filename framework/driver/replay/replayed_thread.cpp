@@ -74,9 +74,11 @@ void ReplayedThread::take(std::span<const trace_record_t> records) {
                 count_repeats(record, site);
                 break;
             case TRACE_SITE_CALL:
-            case TRACE_SITE_STACK:  // can also stand inside a block
                 reach(site.position);
                 tell(record, site);
+                break;
+            case TRACE_SITE_STACK:
+                change_stack(record, site);
                 break;
             case TRACE_SITE_VALUE:
             case TRACE_SITE_VALUE_REST:
@@ -88,10 +90,13 @@ void ReplayedThread::take(std::span<const trace_record_t> records) {
             case TRACE_SITE_BURST:
                 pass_boundary(record, site);
                 break;
-            case TRACE_SITE_INTERRUPTED:
+            case TRACE_SITE_SIGNAL:
                 reach_end();
-                go_on_at(record.value);
+                handler_frame_ = record.value;
                 tell(record, site);
+                break;
+            case TRACE_SITE_INTERRUPTED:
+                enter_handler(record, site);
                 break;
             default:
                 reach_end();
@@ -207,6 +212,7 @@ void ReplayedThread::go_on_at(std::uint64_t pc) {
     const BlockFacts& block = plan_.facts(of);
     const bool conditional = block.end == BlockEnd::kConditional;
     const bool taken = !conditional || pc != block.next_pc;
+    if (taken && block.target != 0 && pc != block.target) return;  // something else has led there
     if (block.branch_site != kNoSite) slot_.append(pc, block.branch_site, taken ? 1 : 0);
     if (!block.predicted) return;
     bool mispredicted = false;

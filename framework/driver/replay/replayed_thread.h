@@ -55,6 +55,10 @@ class ReplayedThread {
     }
     void follow_calls(const trace_record_t& record, const PlannedSite& site);
     void change_stack(const trace_record_t& record, const PlannedSite& site);
+    void load_stack(const trace_record_t& record, const PlannedSite& site);
+    void enter_handler(const trace_record_t& record, const PlannedSite& site);
+    void leave_handlers(std::uint64_t sp);
+    void resume(std::uint64_t frame, std::uint64_t pc);
     void tell(const trace_record_t& record, const PlannedSite& site);
     void tell_context();
     std::uint32_t instr_of(const PlannedSite& site) const;
@@ -91,6 +95,14 @@ class ReplayedThread {
     std::vector<std::uint64_t*> in_nodes_;
     std::uint64_t* branch_in_node_ = nullptr;
     std::uint64_t handler_frame_ = 0;
+    // If QEMU has run the program: its driver learns the outcome of an interrupted branch after the
+    // handler. The innermost handler is the last one.
+    struct Interrupted {
+        std::uint64_t frame;         // of the handler
+        const PlannedBlock* branch;  // nullptr: there is none
+        std::uint64_t* in_node;
+    };
+    std::vector<Interrupted> interrupted_;
 
     const PlannedBlock* block_ = nullptr;   // in execution
     const PlannedItem* next_item_;          // of this block

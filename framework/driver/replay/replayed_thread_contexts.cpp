@@ -3,6 +3,7 @@
 #include "framework/support/error.h"
 
 #include <fmt/core.h>
+#include <utility>
 
 namespace assay::replay {
 
@@ -42,10 +43,7 @@ void ReplayedThread::follow_calls(const trace_record_t& record, const PlannedSit
             contexts_->come_back(record.value);
             break;
         case TRACE_SITE_STACK:
-            change_stack(record, site);
-            break;
-        case TRACE_SITE_SIGNAL:
-            handler_frame_ = record.value;
+            load_stack(record, site);
             break;
         case TRACE_SITE_INTERRUPTED:
             contexts_->enter_handler(handler_frame_, record.value,
@@ -56,7 +54,51 @@ void ReplayedThread::follow_calls(const trace_record_t& record, const PlannedSit
     }
 }
 
+// Under QEMU, only the end of a handler changes the stack. Otherwise it can also change inside a
+// block.
 void ReplayedThread::change_stack(const trace_record_t& record, const PlannedSite& site) {
+    if (image_.emulated() == nullptr) {
+        reach(site.position);
+        return tell(record, site);
+    }
+    reach_end();
+    const std::uint64_t pc = image_.instrs()[instr_of(site)].pc;
+    go_on_at(pc);
+    tell(record, site);
+    leave_handlers(record.value);
+    resume(record.value, pc);
+}
+
+void ReplayedThread::enter_handler(const trace_record_t& record, const PlannedSite& site) {
+    reach_end();
+    if (image_.emulated() == nullptr) {
+        go_on_at(record.value);
+    } else {
+        leave_handlers(handler_frame_ + 1);
+        interrupted_.push_back({handler_frame_, std::exchange(branch_, nullptr), branch_in_node_});
+    }
+    tell(record, site);
+}
+
+// Handlers below this stack pointer were left.
+void ReplayedThread::leave_handlers(std::uint64_t sp) {
+    while (!interrupted_.empty() && interrupted_.back().frame < sp) interrupted_.pop_back();
+}
+
+// A fault can have interrupted a block before its branch.
+void ReplayedThread::resume(std::uint64_t frame, std::uint64_t pc) {
+    if (interrupted_.empty() || interrupted_.back().frame != frame) return;
+    const Interrupted interrupted = interrupted_.back();
+    interrupted_.pop_back();
+    if (interrupted.branch == nullptr) return;
+    const BlockFacts& block = plan_.facts(*interrupted.branch);
+    const bool is_inside = pc >= image_.instrs()[block.first_instr].pc && pc < block.next_pc;
+    if (is_inside && pc != block.target) return;
+    branch_ = interrupted.branch;
+    branch_in_node_ = interrupted.in_node;
+}
+
+void ReplayedThread::load_stack(const trace_record_t& record, const PlannedSite& site) {
     if (site.by_driver || !block_) return contexts_->go_on_elsewhere(record.value);
     const std::uint32_t shown = plan_.shown_instrs()[instr_of(site)].block;
     contexts_->set_stack(plan_.shown_blocks()[shown].pc, record.value);

@@ -95,6 +95,7 @@ class TraceTables {
     // The image's process, and the image's number in it.
     std::int32_t pid() const { return control_->pid; }
     std::uint32_t image() const { return control_->image; }
+    const trace::InstructionSet& instruction_set() const { return control_->instruction_set; }
     bool captures(trace::Capture capture) const { return control_->spec.captures & capture; }
     // The simulation points of the specification.
     std::span<const trace::SimulationPoint> points() const {
