@@ -1,20 +1,12 @@
 // AArch64: Arm Architecture Reference Manual, C4.1, "A64 instruction set encoding". Covers Armv8.5
 // without SVE, memory tags and 64-byte atomics.
 #include "framework/isa/architecture.h"
+#include "framework/isa/encoding.h"
 
 #include <cstring>
 
 namespace assay::isa {
 namespace {
-
-// The bits from `low` on.
-constexpr std::uint32_t bits(std::uint32_t code, unsigned low, unsigned count) {
-    return code >> low & ((1U << count) - 1);
-}
-
-constexpr bool matches(std::uint32_t code, std::uint32_t mask, std::uint32_t value) {
-    return (code & mask) == value;
-}
 
 constexpr std::uint8_t read_or_write(bool reads) {
     return reads ? TRACE_SITE_READ : TRACE_SITE_WRITE;
@@ -23,7 +15,7 @@ constexpr std::uint8_t read_or_write(bool reads) {
 // LD1 to LD4 and ST1 to ST4 of whole registers.
 bool describe_structures(std::uint32_t code, Instruction& described) {
     unsigned registers = 0;
-    switch (bits(code, 12, 4)) {
+    switch (field(code, 12, 4)) {
         case 0b0000:
         case 0b0010:
             registers = 4;
@@ -42,33 +34,34 @@ bool describe_structures(std::uint32_t code, Instruction& described) {
         default:
             return false;
     }
-    described.add(read_or_write(bits(code, 22, 1)), registers * (bits(code, 30, 1) ? 16 : 8));
+    described.add(read_or_write(field(code, 22, 1)), registers * (field(code, 30, 1) ? 16 : 8));
     return true;
 }
 
 // The same for one element of each register, and LD1R to LD4R.
 bool describe_structure(std::uint32_t code, Instruction& described) {
-    const std::uint32_t opcode = bits(code, 13, 3), size = bits(code, 10, 2);
-    const unsigned registers = ((opcode & 1) << 1 | bits(code, 21, 1)) + 1;
+    const std::uint32_t opcode = field(code, 13, 3), size = field(code, 10, 2);
+    const unsigned registers = ((opcode & 1) << 1 | field(code, 21, 1)) + 1;
     unsigned scale = opcode >> 1;
     if (scale == 3)
         scale = size;
     else if (scale == 2 && size == 1)
         scale = 3;
-    described.add(read_or_write(bits(code, 22, 1)), registers << scale);
+    described.add(read_or_write(field(code, 22, 1)), registers << scale);
     return true;
 }
 
 // Exclusive and ordered references, and compare and swap.
 bool describe_exclusive(std::uint32_t code, Instruction& described) {
-    const unsigned bytes = 1U << bits(code, 30, 2);
-    const bool load = bits(code, 22, 1), is_pair = bits(code, 21, 1), ordered = bits(code, 23, 1);
+    const unsigned bytes = 1U << field(code, 30, 2);
+    const bool load = field(code, 22, 1), is_pair = field(code, 21, 1),
+               ordered = field(code, 23, 1);
     if (ordered && is_pair) {
         described.add(TRACE_SITE_MODIFY, bytes);  // CAS
     } else if (ordered) {
         described.add(read_or_write(load), bytes);  // LDAR, STLR
-    } else if (is_pair && !bits(code, 31, 1)) {
-        described.add(TRACE_SITE_MODIFY, 8U << bits(code, 30, 1));  // CASP
+    } else if (is_pair && !field(code, 31, 1)) {
+        described.add(TRACE_SITE_MODIFY, 8U << field(code, 30, 1));  // CASP
     } else {
         described.add(read_or_write(load), is_pair ? 2 * bytes : bytes);
         // A store writes nothing if the processor has lost its reservation.
@@ -78,10 +71,10 @@ bool describe_exclusive(std::uint32_t code, Instruction& described) {
 }
 
 bool describe_pair(std::uint32_t code, Instruction& described) {
-    const std::uint32_t size = bits(code, 30, 2);
-    const bool load = bits(code, 22, 1);
+    const std::uint32_t size = field(code, 30, 2);
+    const bool load = field(code, 22, 1);
     if (size == 3) return false;
-    if (bits(code, 26, 1))
+    if (field(code, 26, 1))
         described.add(read_or_write(load), 8U << size);
     else if (size == 1 && !load)
         return false;  // STGP
@@ -92,8 +85,8 @@ bool describe_pair(std::uint32_t code, Instruction& described) {
 
 // Loads and stores of one register. `size` and `operation` are the fields size and opc.
 bool describe_register(std::uint32_t code, Instruction& described) {
-    const std::uint32_t size = bits(code, 30, 2), operation = bits(code, 22, 2);
-    if (bits(code, 26, 1)) {
+    const std::uint32_t size = field(code, 30, 2), operation = field(code, 22, 2);
+    if (field(code, 26, 1)) {
         if (operation >= 2 && size != 0) return false;
         described.add(read_or_write(operation & 1), operation >= 2 ? 16 : 1U << size);
         return true;
@@ -105,14 +98,14 @@ bool describe_register(std::uint32_t code, Instruction& described) {
 
 // Atomic memory operations, LDAPR, and loads with pointer authentication.
 bool describe_atomic(std::uint32_t code, Instruction& described) {
-    const unsigned bytes = 1U << bits(code, 30, 2);
-    if (bits(code, 26, 1)) return false;
-    if (bits(code, 10, 2) != 0) {  // LDRAA, LDRAB
+    const unsigned bytes = 1U << field(code, 30, 2);
+    if (field(code, 26, 1)) return false;
+    if (field(code, 10, 2) != 0) {  // LDRAA, LDRAB
         if (bytes != 8) return false;
         described.add(TRACE_SITE_READ, bytes);
         return true;
     }
-    const std::uint32_t operation = bits(code, 12, 4);
+    const std::uint32_t operation = field(code, 12, 4);
     if (operation == 0b1100)
         described.add(TRACE_SITE_READ, bytes);  // LDAPR
     else if (operation <= 0b1000)
@@ -129,8 +122,8 @@ bool describe_memory(std::uint32_t code, Instruction& described) {
         return describe_structure(code, described);
     if (matches(code, 0x3f000000, 0x08000000)) return describe_exclusive(code, described);
     if (matches(code, 0x3b000000, 0x18000000)) {  // relative to the pc
-        const std::uint32_t size = bits(code, 30, 2);
-        if (bits(code, 26, 1))
+        const std::uint32_t size = field(code, 30, 2);
+        if (field(code, 26, 1))
             described.add(TRACE_SITE_READ, 4U << size);
         else if (size != 3)  // PRFM
             described.add(TRACE_SITE_READ, size == 1 ? 8 : 4);
@@ -138,18 +131,18 @@ bool describe_memory(std::uint32_t code, Instruction& described) {
     }
     if (matches(code, 0x3a000000, 0x28000000)) return describe_pair(code, described);
     if (matches(code, 0x3f200c00, 0x19000000)) {  // LDAPUR, STLUR
-        described.add(read_or_write(bits(code, 22, 2) != 0), 1U << bits(code, 30, 2));
+        described.add(read_or_write(field(code, 22, 2) != 0), 1U << field(code, 30, 2));
         return true;
     }
     if (matches(code, 0x3b000000, 0x39000000)) return describe_register(code, described);
     if (!matches(code, 0x3b000000, 0x38000000)) return false;
-    if (!bits(code, 21, 1) || bits(code, 10, 2) == 2) return describe_register(code, described);
+    if (!field(code, 21, 1) || field(code, 10, 2) == 2) return describe_register(code, described);
     return describe_atomic(code, described);
 }
 
 // The signed distance in a field of `count` bits, in bytes.
 constexpr std::int32_t distance(std::uint32_t code, unsigned low, unsigned count) {
-    return static_cast<std::int32_t>(bits(code, low, count) << (32 - count)) >> (30 - count);
+    return static_cast<std::int32_t>(field(code, low, count) << (32 - count)) >> (30 - count);
 }
 
 void describe_branch(std::uint32_t code, Instruction& described) {
@@ -164,7 +157,7 @@ void describe_branch(std::uint32_t code, Instruction& described) {
     else if (matches(code, 0xff000000, 0x54000000) || matches(code, 0x7c000000, 0x34000000))
         described.flags |= TRACE_INSTR_CONDITIONAL;
     else if (matches(code, 0xfe000000, 0xd6000000))
-        switch (bits(code, 21, 3)) {
+        switch (field(code, 21, 3)) {
             case 0:
                 described.flags |= TRACE_INSTR_INDIRECT;
                 break;
@@ -191,7 +184,7 @@ bool describe_aarch64(std::span<const std::uint8_t> code, Instruction& described
     if (matches(word, 0x0a000000, 0x08000000)) return describe_memory(word, described);
     describe_branch(word, described);
     described.clears_line = matches(word, 0xffffffe0, 0xd50b7420);  // DC ZVA
-    described.address_register = static_cast<std::uint8_t>(bits(word, 0, 5));
+    described.address_register = static_cast<std::uint8_t>(field(word, 0, 5));
     return true;
 }
 

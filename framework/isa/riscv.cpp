@@ -1,16 +1,13 @@
 // RISC-V: the unprivileged specification, chapter "RV32/64G instruction set listings" and
 // "Compressed instructions". Covers RV64GC without vectors.
 #include "framework/isa/architecture.h"
+#include "framework/isa/encoding.h"
 
 #include <cstring>
 #include <initializer_list>
 
 namespace assay::isa {
 namespace {
-
-constexpr std::uint32_t field(std::uint32_t code, unsigned low, unsigned count) {
-    return code >> low & ((1U << count) - 1);
-}
 
 // Registers that hold return addresses: table 3 of the specification.
 constexpr bool is_link(std::uint32_t number) {

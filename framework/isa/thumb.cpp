@@ -1,21 +1,13 @@
 // Thumb code of Arm's M profile: Arm v7-M and Arm v8-M Architecture Reference Manuals, A5 and C2,
 // "Instruction set encoding". Covers Armv8-M with floating point, without MVE.
 #include "framework/isa/architecture.h"
+#include "framework/isa/encoding.h"
 
 #include <bit>
 #include <cstring>
 
 namespace assay::isa {
 namespace {
-
-// The `count` bits from `low` on.
-constexpr std::uint32_t take(std::uint32_t code, unsigned low, unsigned count) {
-    return code >> low & ((1U << count) - 1);
-}
-
-constexpr bool is(std::uint32_t code, std::uint32_t mask, std::uint32_t value) {
-    return (code & mask) == value;
-}
 
 constexpr std::int32_t sign_extended(std::uint32_t value, unsigned bits) {
     return static_cast<std::int32_t>(value << (32 - bits)) >> (32 - bits);
@@ -45,18 +37,18 @@ void jump_to_register(std::uint32_t source, bool links, Instruction& described) 
 }
 
 void describe_miscellaneous(std::uint32_t code, Instruction& described) {
-    if (is(code, 0xf500, 0xb100)) {  // CBZ, CBNZ
+    if (matches(code, 0xf500, 0xb100)) {  // CBZ, CBNZ
         described.flags |= TRACE_INSTR_CONDITIONAL;
-        jump_by(static_cast<std::int32_t>(take(code, 9, 1) << 6 | take(code, 3, 5) << 1),
+        jump_by(static_cast<std::int32_t>(field(code, 9, 1) << 6 | field(code, 3, 5) << 1),
                 described);
-    } else if (is(code, 0xfe00, 0xb400)) {
-        refer_to(false, bytes_of_list(take(code, 0, 9)), described);  // PUSH
-    } else if (is(code, 0xfe00, 0xbc00)) {
-        refer_to(true, bytes_of_list(take(code, 0, 9)), described);  // POP
-        if (take(code, 8, 1)) described.flags |= TRACE_INSTR_RETURN;
-    } else if (is(code, 0xff00, 0xbf00) && take(code, 0, 4) != 0) {
+    } else if (matches(code, 0xfe00, 0xb400)) {
+        refer_to(false, bytes_of_list(field(code, 0, 9)), described);  // PUSH
+    } else if (matches(code, 0xfe00, 0xbc00)) {
+        refer_to(true, bytes_of_list(field(code, 0, 9)), described);  // POP
+        if (field(code, 8, 1)) described.flags |= TRACE_INSTR_RETURN;
+    } else if (matches(code, 0xff00, 0xbf00) && field(code, 0, 4) != 0) {
         described.conditional_followers =
-            static_cast<std::uint8_t>(4 - std::countr_zero(take(code, 0, 4)));  // IT
+            static_cast<std::uint8_t>(4 - std::countr_zero(field(code, 0, 4)));  // IT
     }
 }
 
@@ -66,21 +58,21 @@ void describe_register_offset(std::uint32_t code, Instruction& described) {
         unsigned bytes;
     } kForms[] = {{false, 4}, {false, 2}, {false, 1}, {true, 1},
                   {true, 4},  {true, 2},  {true, 1},  {true, 2}};
-    const auto& form = kForms[take(code, 9, 3)];
+    const auto& form = kForms[field(code, 9, 3)];
     refer_to(form.loads, form.bytes, described);
 }
 
 void describe_half(std::uint32_t code, Instruction& described) {
-    const bool loads = take(code, 11, 1);
+    const bool loads = field(code, 11, 1);
     switch (code >> 12) {
         case 0b0100:
             if (loads)
                 refer_to(true, kWord, described);  // relative to the pc
-            else if (is(code, 0xff00, 0x4700))
-                jump_to_register(take(code, 3, 4), take(code, 7, 1), described);
-            else if (is(code, 0xff87, 0x4687))  // MOV to the pc
-                jump_to_register(take(code, 3, 4), false, described);
-            else if (is(code, 0xff87, 0x4487))  // ADD
+            else if (matches(code, 0xff00, 0x4700))
+                jump_to_register(field(code, 3, 4), field(code, 7, 1), described);
+            else if (matches(code, 0xff87, 0x4687))  // MOV to the pc
+                jump_to_register(field(code, 3, 4), false, described);
+            else if (matches(code, 0xff87, 0x4487))  // ADD
                 described.flags |= TRACE_INSTR_INDIRECT;
             break;
         case 0b0101:
@@ -100,15 +92,15 @@ void describe_half(std::uint32_t code, Instruction& described) {
             describe_miscellaneous(code, described);
             break;
         case 0b1100:
-            refer_to(loads, bytes_of_list(take(code, 0, 8)), described);
+            refer_to(loads, bytes_of_list(field(code, 0, 8)), described);
             break;
         case 0b1101:
-            if (take(code, 8, 4) >= 14) break;  // UDF, SVC
+            if (field(code, 8, 4) >= 14) break;  // UDF, SVC
             described.flags |= TRACE_INSTR_CONDITIONAL;
-            jump_by(sign_extended(take(code, 0, 8) << 1, 9), described);
+            jump_by(sign_extended(field(code, 0, 8) << 1, 9), described);
             break;
         case 0b1110:
-            jump_by(sign_extended(take(code, 0, 11) << 1, 12), described);
+            jump_by(sign_extended(field(code, 0, 11) << 1, 12), described);
             break;
         default:
             break;
@@ -118,18 +110,18 @@ void describe_half(std::uint32_t code, Instruction& described) {
 // A whole instruction has its first half in the upper bits.
 
 bool describe_list(std::uint32_t code, Instruction& described) {
-    const bool loads = take(code, 20, 1);
-    if (take(code, 23, 2) == 0 || take(code, 23, 2) == 3) return false;  // RFE, SRS
-    refer_to(loads, bytes_of_list(take(code, 0, 16)), described);
-    if (loads && take(code, kPc, 1))
-        described.flags |= take(code, 16, 4) == kStack ? TRACE_INSTR_RETURN : TRACE_INSTR_INDIRECT;
+    const bool loads = field(code, 20, 1);
+    if (field(code, 23, 2) == 0 || field(code, 23, 2) == 3) return false;  // RFE, SRS
+    refer_to(loads, bytes_of_list(field(code, 0, 16)), described);
+    if (loads && field(code, kPc, 1))
+        described.flags |= field(code, 16, 4) == kStack ? TRACE_INSTR_RETURN : TRACE_INSTR_INDIRECT;
     return true;
 }
 
 bool describe_ordered(std::uint32_t code, Instruction& described) {
-    const std::uint32_t operation = take(code, 4, 4);
+    const std::uint32_t operation = field(code, 4, 4);
     const unsigned bytes = 1U << (operation & 3);
-    const bool loads = take(code, 20, 1);
+    const bool loads = field(code, 20, 1);
     if (loads && operation <= 1) {  // TBB, TBH
         refer_to(true, bytes, described);
         described.flags |= TRACE_INSTR_INDIRECT;
@@ -138,22 +130,22 @@ bool describe_ordered(std::uint32_t code, Instruction& described) {
     if (operation < 4 || operation == 6 || operation == 11 || operation == 15) return false;
     refer_to(loads, bytes, described);
     // A store writes nothing if the processor has lost its reservation.
-    const bool is_exclusive = take(operation, 2, 1);
+    const bool is_exclusive = field(operation, 2, 1);
     if (!loads && is_exclusive) described.flags |= TRACE_INSTR_VARIABLE;
     return true;
 }
 
 bool describe_double(std::uint32_t code, Instruction& described) {
     constexpr std::uint32_t kSecureGateway = 0xe97fe97f;
-    const bool loads = take(code, 20, 1);
+    const bool loads = field(code, 20, 1);
     if (code == kSecureGateway) return true;
-    if (take(code, 24, 1) || take(code, 21, 1)) {
+    if (field(code, 24, 1) || field(code, 21, 1)) {
         refer_to(loads, 2 * kWord, described);  // LDRD, STRD
         return true;
     }
-    if (take(code, 23, 1)) return describe_ordered(code, described);
-    if (!loads && take(code, 12, 4) == kPc) return true;  // TT
-    refer_to(loads, kWord, described);                    // LDREX, STREX
+    if (field(code, 23, 1)) return describe_ordered(code, described);
+    if (!loads && field(code, 12, 4) == kPc) return true;  // TT
+    refer_to(loads, kWord, described);                     // LDREX, STREX
     if (!loads) described.flags |= TRACE_INSTR_VARIABLE;
     return true;
 }
@@ -161,11 +153,11 @@ bool describe_double(std::uint32_t code, Instruction& described) {
 // Loops of Armv8.1-M have their distance in another way.
 bool describe_loop(std::uint32_t code, Instruction& described) {
     const auto distance =
-        static_cast<std::int32_t>(take(code, 1, 10) << 2 | take(code, 11, 1) << 1);
-    if (is(code, 0xffcff001, 0xf00fc001)) {  // LE
-        if (!take(code, 21, 1)) described.flags |= TRACE_INSTR_CONDITIONAL;
+        static_cast<std::int32_t>(field(code, 1, 10) << 2 | field(code, 11, 1) << 1);
+    if (matches(code, 0xffcff001, 0xf00fc001)) {  // LE
+        if (!field(code, 21, 1)) described.flags |= TRACE_INSTR_CONDITIONAL;
         jump_by(-distance, described);
-    } else if (is(code, 0xff80f001, 0xf000c001)) {  // WLS
+    } else if (matches(code, 0xff80f001, 0xf000c001)) {  // WLS
         described.flags |= TRACE_INSTR_CONDITIONAL;
         jump_by(distance, described);
     }
@@ -173,20 +165,20 @@ bool describe_loop(std::uint32_t code, Instruction& described) {
 }
 
 bool describe_long_branch(std::uint32_t code, Instruction& described) {
-    const bool links = take(code, 14, 1), is_long = take(code, 12, 1);
+    const bool links = field(code, 14, 1), is_long = field(code, 12, 1);
     if (!is_long && links) return describe_loop(code, described);
-    const std::uint32_t sign = take(code, 26, 1), j1 = take(code, 13, 1), j2 = take(code, 11, 1);
+    const std::uint32_t sign = field(code, 26, 1), j1 = field(code, 13, 1), j2 = field(code, 11, 1);
     if (!is_long) {
-        if (take(code, 23, 3) == 7) return true;  // system instructions
+        if (field(code, 23, 3) == 7) return true;  // system instructions
         described.flags |= TRACE_INSTR_CONDITIONAL;
         const std::uint32_t distance =
-            sign << 20 | j2 << 19 | j1 << 18 | take(code, 16, 6) << 12 | take(code, 0, 11) << 1;
+            sign << 20 | j2 << 19 | j1 << 18 | field(code, 16, 6) << 12 | field(code, 0, 11) << 1;
         jump_by(sign_extended(distance, 21), described);
         return true;
     }
     const std::uint32_t i1 = (j1 ^ sign) ^ 1, i2 = (j2 ^ sign) ^ 1;
     const std::uint32_t distance =
-        sign << 24 | i1 << 23 | i2 << 22 | take(code, 16, 10) << 12 | take(code, 0, 11) << 1;
+        sign << 24 | i1 << 23 | i2 << 22 | field(code, 16, 10) << 12 | field(code, 0, 11) << 1;
     jump_by(sign_extended(distance, 25), described);
     if (links) described.flags |= TRACE_INSTR_CALL;
     return true;
@@ -194,9 +186,9 @@ bool describe_long_branch(std::uint32_t code, Instruction& described) {
 
 bool describe_single(std::uint32_t code, Instruction& described) {
     constexpr std::uint32_t kPopPc = 0xf85dfb04;
-    const std::uint32_t size = take(code, 21, 2);
-    const bool loads = take(code, 20, 1), is_to_pc = take(code, 12, 4) == kPc;
-    if (size == 3 || (take(code, 24, 1) && !loads)) return false;
+    const std::uint32_t size = field(code, 21, 2);
+    const bool loads = field(code, 20, 1), is_to_pc = field(code, 12, 4) == kPc;
+    if (size == 3 || (field(code, 24, 1) && !loads)) return false;
     if (loads && is_to_pc && size != 2) return true;  // PLD, PLI
     refer_to(loads, 1U << size, described);
     if (loads && is_to_pc)
@@ -205,22 +197,22 @@ bool describe_single(std::uint32_t code, Instruction& described) {
 }
 
 bool describe_floating_point(std::uint32_t code, Instruction& described) {
-    const std::uint32_t coprocessor = take(code, 8, 4), number = take(code, 0, 8);
+    const std::uint32_t coprocessor = field(code, 8, 4), number = field(code, 0, 8);
     if (coprocessor < 9 || coprocessor > 11) return false;
-    if (is(code, 0xffe00000, 0xec400000)) return true;  // VMOV of two registers
-    const bool loads = take(code, 20, 1), is_one = take(code, 24, 1) && !take(code, 21, 1);
+    if (matches(code, 0xffe00000, 0xec400000)) return true;  // VMOV of two registers
+    const bool loads = field(code, 20, 1), is_one = field(code, 24, 1) && !field(code, 21, 1);
     if (!is_one && number == 0) return false;  // VLSTM, VLLDM
     refer_to(loads, is_one ? 1U << (coprocessor - 8) : kWord * number, described);
     return true;
 }
 
 bool describe_whole_thumb(std::uint32_t code, Instruction& described) {
-    if (is(code, 0xfe400000, 0xe8000000)) return describe_list(code, described);
-    if (is(code, 0xfe400000, 0xe8400000)) return describe_double(code, described);
-    if (is(code, 0xf8008000, 0xf0008000)) return describe_long_branch(code, described);
-    if (is(code, 0xfe000000, 0xf8000000)) return describe_single(code, described);
-    if (is(code, 0xfe000000, 0xec000000)) return describe_floating_point(code, described);
-    return !is(code, 0xfe000000, 0xfc000000);  // MVE, other coprocessors
+    if (matches(code, 0xfe400000, 0xe8000000)) return describe_list(code, described);
+    if (matches(code, 0xfe400000, 0xe8400000)) return describe_double(code, described);
+    if (matches(code, 0xf8008000, 0xf0008000)) return describe_long_branch(code, described);
+    if (matches(code, 0xfe000000, 0xf8000000)) return describe_single(code, described);
+    if (matches(code, 0xfe000000, 0xec000000)) return describe_floating_point(code, described);
+    return !matches(code, 0xfe000000, 0xfc000000);  // MVE, other coprocessors
 }
 
 }  // namespace
