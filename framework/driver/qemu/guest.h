@@ -89,4 +89,7 @@ class Guest {
     std::string own_program_;
 };
 
+// Never destroyed: callbacks can come until the process has ended.
+inline Guest* guest = nullptr;
+
 }  // namespace assay::qemu
