@@ -1,8 +1,13 @@
 #include "framework/support/error.h"
+#include "framework/support/large_heap.h"
 #include "framework/support/text.h"
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cstdint>
 #include <cstdlib>
+#include <thread>
 
 namespace support_test {
 
@@ -46,5 +51,35 @@ TEST_CASE("file names are expanded") {
     for (const char* wrong : {"a%", "a%x", "a%q", "a%q{", "a%q{NOT_SET_ANYWHERE}"})
         CHECK_THROWS_AS(expand_file_name(wrong, 12, "ls"), Error);
 }
+
+// The exit status of a child that calls `check`, because the heap stays large.
+template <typename Check>
+int status_in_child(const Check& check) {
+    const pid_t child = fork();
+    if (child == 0) _exit(check() ? 0 : 1);
+    int status = -1;
+    waitpid(child, &status, 0);
+    return status;
+}
+
+#ifndef __SANITIZE_ADDRESS__  // it has another heap
+TEST_CASE("threads allocate in the large heap, which begins at a large page") {
+    constexpr std::uintptr_t kLargePage = std::uintptr_t{2} << 20;
+    constexpr std::size_t kBytes = std::size_t{1} << 20;
+    const auto in_heap = [] {
+        const auto before = reinterpret_cast<std::uintptr_t>(sbrk(0));
+        assay::begin_large_heap(16 << 20);
+        void* volatile own = std::malloc(kBytes);
+        void* volatile other = nullptr;
+        std::thread([&] { other = std::malloc(kBytes); }).join();
+        const auto end = reinterpret_cast<std::uintptr_t>(sbrk(0));
+        const auto first = reinterpret_cast<std::uintptr_t>(own);
+        const auto second = reinterpret_cast<std::uintptr_t>(other);
+        return before < first && first < second && second < end && end - before > 16 << 20 &&
+               first % kLargePage < 4096;
+    };
+    CHECK(status_in_child(in_heap) == 0);
+}
+#endif
 
 }  // namespace support_test

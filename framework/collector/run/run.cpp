@@ -8,6 +8,7 @@
 #include "framework/collector/run/session.h"
 #include "framework/driver/replay/emulated_captures.h"
 #include "framework/support/error.h"
+#include "framework/support/large_heap.h"
 #include "framework/support/log.h"
 #include "framework/support/mpi_rank.h"
 #include "framework/support/text.h"
@@ -27,6 +28,8 @@
 
 namespace assay::collector {
 namespace {
+
+constexpr int kHeapStep = 64 << 20;
 
 class OpenFile {
   public:
@@ -190,6 +193,7 @@ void ProgramRun::check_for_qemu(const Collection& collection) {
 
 Ending ProgramRun::execute() {
     if (supervisor_) follow_children();
+    begin_large_heap(kHeapStep);
     session_.watch(&Child::send);
     const Image image{
         child_.pid(), 1, 0, true, program_.name, command_line(words_), mpi_rank_of(child_.pid())};
@@ -256,6 +260,7 @@ void ProgramRun::follow_children() {
 }
 
 bool ProgramRun::collect_from_child(const Supervisor::Arrival& arrival, int first_process) {
+    begin_large_heap(kHeapStep);
     session_.symbolizer.forget_replaced();
     Segment segment(arrival.segment_fd);
     const Lifeline lifeline(arrival.lifeline_fd);
