@@ -54,6 +54,18 @@ InstructionSet best_instruction_set() {
     return InstructionSet::kBaseline;
 }
 
+namespace {
+
+constexpr std::size_t kLargePage = std::size_t{2} << 20;
+
+// True for the last levels of most machines. A reference then seldom misses the processor's
+// translation buffers. Smaller levels would waste a large page, and larger ones many of them.
+bool has_large_pages(std::size_t bytes) {
+    return bytes >= kLargePage / 4 && bytes <= 8 * kLargePage;
+}
+
+}  // namespace
+
 // Fresh pages are zero, the initial value of tags, and cost nothing until they are touched. A
 // simulated LL can therefore be as large as a server's.
 OwnLevel::OwnLevel(const Geometry& geometry)
@@ -62,14 +74,21 @@ OwnLevel::OwnLevel(const Geometry& geometry)
              .line_shift = static_cast<std::uint32_t>(std::countr_zero(geometry.line)),
              .ways = geometry.ways,
              .stride = stride(geometry.ways)} {
-    void* const memory = mmap(nullptr, bytes(level_), PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    level_.tags = static_cast<std::uint64_t*>(memory);
+    const bool large = has_large_pages(bytes(level_));
+    const std::size_t whole = (bytes(level_) + kLargePage - 1) & ~(kLargePage - 1);
+    mapped_bytes_ = large ? whole + kLargePage : bytes(level_);
+    memory_ = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory_ == MAP_FAILED) throw std::bad_alloc();
+    void* first = memory_;
+    std::size_t room = mapped_bytes_;
+    if (large && std::align(kLargePage, whole, first, room) != nullptr)
+        madvise(first, whole, MADV_HUGEPAGE);
+    level_.tags = static_cast<std::uint64_t*>(first);
 }
 
 OwnLevel::~OwnLevel() {
-    munmap(level_.tags, bytes(level_));
+    munmap(memory_, mapped_bytes_);
 }
 
 // Creates the first thread's caches at once, so that a lack of memory shows before the program

@@ -30,6 +30,8 @@ class OwnLevel {
 
   private:
     Level level_;
+    void* memory_;
+    std::size_t mapped_bytes_;
 };
 
 // Counts of a site, or of a site in one context.
