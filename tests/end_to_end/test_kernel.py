@@ -80,6 +80,12 @@ class Kernel(unittest.TestCase):
         self.assertEqual(result.returncode, 0, text)
         self.assertIn("written", text)
 
+    def test_a_filter_of_advice(self):
+        """The driver asks for no memory in advance where a filter forbids it."""
+        result = run_case("filter_of_advice")
+        alone = subprocess.run([KERNEL, "filter_of_advice"], stdout=subprocess.PIPE, text=True)
+        self.assertEqual((result.returncode, result.stdout), (0, alone.stdout), result.stderr)
+
     def test_code_of_32_bits_behind_a_handler(self):
         self.check_refused("other_segment", "handler", "code segment", program=FRAMES)
 

@@ -101,13 +101,21 @@ void TraceTables::look_for_collector() {
         detached_.store(true, std::memory_order_relaxed);
 }
 
+// Tables begin at multiples of this size. Giving so much memory its pages at once takes less than
+// half of the time of the faults.
+constexpr std::uint64_t kPopulatedBytes = 64 * 1024;
+
 // memcmp is right, because rows have no padding.
 template <typename Row>
 void TraceTables::add(Row* rows, std::uint32_t& next, const Row& row) {
-    if (compares_)
+    static_assert(kPopulatedBytes % sizeof row == 0);
+    if (compares_) {
         same_ = same_ && std::memcmp(&rows[next], &row, sizeof row) == 0;
-    else
+    } else {
+        if (next % (kPopulatedBytes / sizeof row) == 0 && populates_)
+            madvise(&rows[next], kPopulatedBytes, MADV_POPULATE_WRITE);
         rows[next] = row;
+    }
     ++next;
 }
 

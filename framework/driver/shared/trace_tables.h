@@ -139,6 +139,8 @@ class TraceTables {
     void begin_comparison(const TableRows& first);
     bool end_comparison(const TableRows& end);
     bool tables_full() const;
+    // From now on madvise(2) may be forbidden. Rows then get their pages by faults.
+    void stop_populating() { populates_ = false; }
     // With Filter::kRuns: the number of the operand's run in each thread; kMaxRuns: no run.
     std::uint32_t run_of(const RunNumbers::Operand& operand) { return run_numbers_.of(operand); }
     void note_run(std::uint32_t site, std::uint32_t run) {
@@ -234,6 +236,7 @@ class TraceTables {
     TableRows next_{};
     TableRows end_{};  // after all rows, during a comparison
     bool compares_ = false, same_ = false;
+    bool populates_ = true;
     std::uint32_t block_begin_ = 0;  // the first instruction of the next block
     bool markers_lost_ = false, allocations_lost_ = false;
     std::atomic<bool> detached_{false};

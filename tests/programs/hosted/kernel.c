@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <regex.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -445,6 +446,18 @@ static int filter_of_looks(void) {
     _exit(write(STDOUT_FILENO, "written\n", 8) == 8 ? 0 : 1);
 }
 
+// Executes thousands of instructions for the first time, without madvise(2).
+static int filter_of_advice(void) {
+    regex_t pattern;
+    char number[64];
+    filter_call(SYS_madvise, SECCOMP_RET_KILL_PROCESS);
+    printf("%d\n", regcomp(&pattern, "^([a-c]+|x{2,3})*\\1[[:digit:]]?$", REG_EXTENDED));
+    printf("%d\n", regexec(&pattern, "abcxxabc7", 0, NULL, 0));
+    snprintf(number, sizeof number, "%.20Lf", strtold("0x1.8p3", NULL));
+    puts(number);
+    return 0;
+}
+
 static sigjmp_buf before_tick;
 
 static void leave_tick(int number) {
@@ -621,6 +634,7 @@ int main(int argc, char** argv) {
         {"filter_traps", filter_traps},
         {"filter_kills", filter_kills},
         {"filter_of_looks", filter_of_looks},
+        {"filter_of_advice", filter_of_advice},
         {"filter_of_returns", filter_of_returns},
         {"in_the_way", in_the_way},
         {"below_stack", below_stack},

@@ -3,6 +3,7 @@
 #include "framework/driver/native/code_cache/code_cache.h"
 #include "framework/driver/native/emit/assembler.h"
 #include "framework/driver/native/machine/own_descriptors.h"
+#include "framework/driver/native/memory/own_memory.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -30,7 +31,10 @@ void emit_indirect_jump(Assembler& code, Version version) {
 
 void CodeCache::clear_landings(Version version) {
     landings_[version].assign(kIndirectEntries, kNoBlock);
-    std::fill_n(indirect_table_ + version * kIndirectEntries, kIndirectEntries, indirect_miss_);
+    std::uint64_t* const first = indirect_table_ + version * kIndirectEntries;
+    populate({reinterpret_cast<std::uint64_t>(first),
+              reinterpret_cast<std::uint64_t>(first + kIndirectEntries)});
+    std::fill_n(first, kIndirectEntries, indirect_miss_);
 }
 
 std::uint32_t& CodeCache::first_landing(const Block& block) {

@@ -2,6 +2,7 @@
 
 #include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/free_addresses.h"
+#include "framework/support/large_heap.h"
 
 #include <link.h>
 #include <malloc.h>
@@ -75,7 +76,8 @@ bool driver_is_in_the_way() {
 void begin_arena(bool random_addresses) {
     // The driver's heap stays in its program break, out of the program's way.
     mallopt(M_MMAP_MAX, 0);
-    mallopt(M_ARENA_MAX, 1);
+    constexpr int kHeapStep = 16 << 20;
+    begin_large_heap(kHeapStep);
     chooses = !random_addresses;
     if (!chooses) return;
     for (const Range& range : without_own_memory({kLowest, kPlacesOfDriver.start}))

@@ -4,6 +4,7 @@
 
 #include <alloca.h>
 #include <malloc.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <algorithm>
@@ -88,6 +89,12 @@ void stop_moving_break() {
 void let_break_move() {
     if (last_heap_end() == 0) return;
     __curbrk = reinterpret_cast<void*>(std::exchange(last_heap_end(), 0));
+}
+
+void populate(const Range& range) {
+    if (last_heap_end() != 0) return;
+    const std::uint64_t start = range.start & ~(kPage - 1);
+    madvise(reinterpret_cast<void*>(start), range.end - start, MADV_POPULATE_WRITE);
 }
 
 void add_own_memory(const Range& range) {

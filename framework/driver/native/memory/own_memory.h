@@ -23,6 +23,9 @@ void begin_own_memory(const std::vector<Mapping>& mappings);
 void stop_moving_break();
 // Undoes stop_moving_break(), because no filter was installed.
 void let_break_move();
+// Gives the range its pages at once, because faults cost several times as much. Does nothing after
+// stop_moving_break().
+void populate(const Range& range);
 // Registers a later mapping of the driver.
 void add_own_memory(const Range& range);
 // True if any of it is the driver's.

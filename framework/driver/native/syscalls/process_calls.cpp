@@ -48,6 +48,7 @@ long install_filter(const Call& call) {
     Process& process = call.process();
     const bool filtered = process.filters_calls;
     stop_moving_break();
+    process.trace.stop_populating();
     process.filters_calls = true;  // before the call: a signal may arrive right after it
     const long result = pass_on(call);
     if (is_error(result) && !filtered) {
