@@ -43,7 +43,13 @@ struct Decoder::Impl {
     static constexpr std::size_t kSlots = 1U << 15;
     static constexpr std::size_t kMostForms = kSlots / 4 * 3;
 
+    static constexpr std::size_t kRecent = 1U << 12;
+    static constexpr std::size_t kLongest = 15;
+
     ZydisDecoder zydis;
+    // The last instructions, by the low bits of their addresses. A translator decodes most
+    // instructions several times: it looks ahead from the blocks before.
+    std::vector<Instruction> recent = std::vector<Instruction>(kRecent);
     // Open addressing. A slot holds 1 + the index of an entry, or 0. Entries lie together and never
     // move.
     std::vector<std::uint16_t> slots = std::vector<std::uint16_t>(kSlots);
@@ -114,13 +120,20 @@ const Form* Decoder::Impl::form_of(std::span<const std::uint8_t> code, std::uint
 }
 
 bool Decoder::decode(std::span<const std::uint8_t> code, std::uint64_t pc, Instruction& out) {
-    const std::size_t available = std::min<std::size_t>(code.size(), 15);
+    const std::size_t available = std::min(code.size(), Impl::kLongest);
+    Instruction& recent = impl_->recent[pc % Impl::kRecent];
+    if (recent.pc == pc && recent.form != nullptr && available == Impl::kLongest &&
+        std::memcmp(recent.bytes, code.data(), Impl::kLongest) == 0) {
+        out = recent;
+        return true;
+    }
     out.pc = pc;
     out.form = impl_->form_of(code.first(available), pc);
     if (out.form == nullptr || out.form->length > available) return false;
     std::memcpy(out.bytes, code.data(), available);
     if (out.form->opcode == kLongNop && is_marker(code)) out.form = &impl_->marker;
     if (is_forbidden_int(out.bytes)) out.form = &impl_->forbidden_int;
+    recent = available == Impl::kLongest ? out : Instruction{};
     return true;
 }
 

@@ -3,6 +3,7 @@
 #include "tests/unit/decoder_bytes.h"
 
 #include <doctest/doctest.h>
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -306,6 +307,21 @@ TEST_CASE("invalid and cut instructions") {
         REQUIRE(fresh.decode(whole, kPc, instruction));
         CHECK(instruction.form->length == whole.size());
     }
+}
+
+TEST_CASE("code that changes at an address is decoded again") {
+    Decoder fresh;
+    Instruction instruction;
+    const Bytes move = {0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8};   // mov rax, constant
+    const Bytes other = {0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7, 9};  // only the constant differs
+    for (const Bytes& bytes : {move, other, Bytes{0xc3}, move, move}) {
+        REQUIRE(fresh.decode(padded(bytes), kPc, instruction));
+        CHECK(instruction.form->length == bytes.size());
+        CHECK(std::equal(bytes.begin(), bytes.end(), instruction.bytes));
+    }
+    REQUIRE(fresh.decode(padded(other), kPc + 4096, instruction));
+    CHECK(instruction.pc == kPc + 4096);
+    CHECK(instruction.immediate() == 0x0907060504030201);
 }
 
 }  // namespace decoder_test
