@@ -187,5 +187,7 @@ inline constexpr std::uint64_t kCodeRange = 256;  // a power of two
 }
 inline constexpr std::uint32_t kFirstContextWord = sizeof(ContextNode) / sizeof(std::uint64_t);
 inline constexpr std::uint64_t kContextsBytes = std::uint64_t{4} << 30;  // of a slot
+// A slot's nodes begin at a multiple of this, in the segment and in the native driver.
+inline constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
 
 }  // namespace assay::trace

@@ -424,6 +424,7 @@ inline constexpr std::uint64_t kAllocationsOffset = contexts_offset(kMaxThreads)
 inline constexpr std::uint64_t kSegmentBytes = kAllocationsOffset + kAllocationsBytes;
 static_assert(kThreadsOffset % kLargestPage == 0 && kRingOffset % kLargestPage == 0 &&
               kThreadStride % kLargestPage == 0 && kContextsBytes % kLargestPage == 0);
+static_assert(contexts_offset(0) % kHugePage == 0 && kContextsBytes % kHugePage == 0);
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);

@@ -119,6 +119,7 @@ class CallTree {
     Node* again(const Node* parent, std::uint64_t site, Node* node);
     Node* known(std::uint64_t key, std::uint32_t parent) const;
     Node* new_node(const Node& node);
+    void populate(std::uint64_t address);
     void remember(std::uint64_t key, std::uint32_t parent, Node* node);
     Node* beyond(std::uint64_t target);
     void push(Node* caller, std::uint64_t address);

@@ -63,9 +63,10 @@ bool ThreadTrace::map_first_level(unsigned char* context) const {
 
 bool ThreadTrace::map_call_tree(Context& context) {
     unsigned char* const tree = reserve_outside_arena(sizeof(CallTree));
-    unsigned char* const nodes = reserve_outside_arena(trace::kContextsBytes);
+    unsigned char* const nodes = reserve_outside_arena(trace::kContextsBytes + trace::kHugePage);
     if (!tree || !nodes || !map_part(-1, 0, sizeof(CallTree), tree)) return false;
-    nodes_ = reinterpret_cast<trace::ContextNodes*>(nodes);
+    const auto begin = reinterpret_cast<std::uintptr_t>(nodes) + trace::kHugePage - 1;
+    nodes_ = reinterpret_cast<trace::ContextNodes*>(begin - begin % trace::kHugePage);
     call_tree_ = context.call_tree = reinterpret_cast<CallTree*>(tree);
     call_tree_->initialise(context.calls, nodes_, trace::context_words(tables_->spec()),
                            std::max(tables_->spec().recursion, 1U));
