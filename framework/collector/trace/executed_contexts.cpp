@@ -16,7 +16,7 @@ namespace {
 
 using trace::range_of;
 
-constexpr std::uint32_t kPortion = 2048;  // nodes that are read at once
+constexpr std::uint32_t kPortion = 256;  // nodes that are read at once: they stay in the cache
 
 // The blocks of each range of code, sorted by their words, and the counts that have not been
 // reported yet.
@@ -147,8 +147,7 @@ bool ExecutedContexts::enter(Slot& slot, const trace::ContextNode& node) {
         node.kind != trace::ContextNode::kJump && node.kind != trace::ContextNode::kAgain;
     const bool in_order = begins ? node.frame == number && (number == 0 || node.parent < number)
                                  : node.frame < number && node.parent < number;
-    if (node.kind == trace::ContextNode::kLine &&
-        (!in_order || slot.nodes[node.parent].kind != trace::ContextNode::kCall))
+    if (node.kind == trace::ContextNode::kLine && (!in_order || !slot.calls[node.parent]))
         return false;
     if (!in_order || node.number != number || (number == 0) != (node.kind == node.kRoot))
         return false;
@@ -165,28 +164,47 @@ bool ExecutedContexts::enter(Slot& slot, const trace::ContextNode& node) {
     else if (node.kind > trace::ContextNode::kLine)
         return false;
     slot.contexts.push_back(context);
+    slot.calls.push_back(node.kind == trace::ContextNode::kCall);
     return true;
 }
 
-// Reads the next nodes, at least one.
-void ExecutedContexts::read_nodes(std::uint32_t index) {
+template <typename Visit>
+void ExecutedContexts::read_nodes(std::uint32_t index, std::uint32_t first, std::uint32_t end,
+                                  const Visit& visit) {
     const std::uint32_t words = trace::context_words(segment_.control().spec);
+    read_.resize(std::size_t{kPortion} * words);
+    for (; first < end; first += std::min(kPortion, end - first)) {
+        const std::span<std::uint64_t> portion =
+            std::span(read_).first(std::size_t{std::min(kPortion, end - first)} * words);
+        segment_.read_context_nodes(index, first, words, portion);
+        for (std::span<const std::uint64_t> rest = portion; !rest.empty();
+             rest = rest.subspan(words)) {
+            trace::ContextNode node;
+            std::memcpy(&node, rest.data(), sizeof node);
+            visit(node, rest.first(words));
+        }
+    }
+}
+
+// Reads the next nodes, at least one, into Slot::ahead, in reverse order.
+void ExecutedContexts::read_ahead(std::uint32_t index) {
     Slot& slot = this->slot(index);
-    const auto first = static_cast<std::uint32_t>(slot.nodes.size());
+    const auto first = static_cast<std::uint32_t>(slot.contexts.size());
     const std::uint32_t count = segment_.context_node_count(index);
     slot.damaged = count <= first;
     if (slot.damaged) return;
-    std::vector<std::uint64_t> read(std::size_t{std::min(kPortion, count - first)} * words);
-    segment_.read_context_nodes(index, first, words, read);
-    for (std::span<const std::uint64_t> rest = read; !rest.empty(); rest = rest.subspan(words))
-        std::memcpy(&slot.nodes.emplace_back(), rest.data(), sizeof(trace::ContextNode));
+    read_nodes(index, first, first + std::min(kPortion, count - first),
+               [&](const trace::ContextNode& node, auto) { slot.ahead.push_back(node); });
+    std::reverse(slot.ahead.begin(), slot.ahead.end());
 }
 
 void ExecutedContexts::enter(std::uint32_t index, std::uint32_t count) {
     Slot& slot = this->slot(index);
     while (slot.contexts.size() < count && !slot.damaged) {
-        if (slot.contexts.size() == slot.nodes.size()) read_nodes(index);
-        if (!slot.damaged) slot.damaged = !enter(slot, slot.nodes[slot.contexts.size()]);
+        if (slot.ahead.empty()) read_ahead(index);
+        if (slot.damaged) break;
+        slot.damaged = !enter(slot, slot.ahead.back());
+        slot.ahead.pop_back();
     }
     complete_ = complete_ && !slot.damaged;
 }
@@ -227,29 +245,20 @@ void ExecutedContexts::enter_all(std::uint32_t slots) {
 
 std::vector<ContextCalls> ExecutedContexts::calls(std::uint32_t slots) {
     std::vector<ContextCalls> result;
-    const std::uint32_t words = trace::context_words(segment_.control().spec);
-    std::vector<std::uint64_t> read;
     for (std::uint32_t index = 0; index < slots; ++index) {
         const Slot& slot = this->slot(index);
+        std::uint32_t number = 0;
         const auto count = static_cast<std::uint32_t>(slot.contexts.size());
-        for (std::uint32_t first = 0; first < count; first += kPortion) {
-            const std::uint32_t portion = std::min(kPortion, count - first);
-            read.resize(std::size_t{portion} * words);
-            segment_.read_context_nodes(index, first, words, read);
-            for (std::uint32_t i = 0; i < portion; ++i) {
-                const trace::ContextNode& node = slot.nodes[first + i];
-                const bool calls =
-                    node.kind != node.kRoot && node.kind != node.kJump && node.kind != node.kLine;
-                if (!calls || node.beyond != 0) continue;
-                const std::uint32_t caller = slot.contexts[node.parent];
-                const bool had_no_room = tree_.overflowed() && node.kind != node.kAgain &&
-                                         slot.contexts[first + i] == caller;
-                if (had_no_room) continue;
-                constexpr std::size_t kWord = offsetof(trace::ContextNode, calls) / sizeof read[0];
-                result.push_back({caller, slot.contexts[first + i], node.site,
-                                  read[std::size_t{i} * words + kWord]});
-            }
-        }
+        read_nodes(index, 0, count, [&](const trace::ContextNode& node, auto) {
+            const std::uint32_t context = slot.contexts[number++];
+            const bool calls =
+                node.kind != node.kRoot && node.kind != node.kJump && node.kind != node.kLine;
+            if (!calls || node.beyond != 0 || node.parent >= count) return;
+            const std::uint32_t caller = slot.contexts[node.parent];
+            const bool had_no_room =
+                tree_.overflowed() && node.kind != node.kAgain && context == caller;
+            if (!had_no_room) result.push_back({caller, context, node.site, node.calls});
+        });
     }
     return result;
 }
@@ -295,23 +304,17 @@ void ExecutedContexts::for_each(std::uint32_t slots, const Counts& counts,
             visit({context, block, counts.code.blocks[block].instr_count, taken, wrong});
         }
     };
-    std::vector<std::uint64_t> read;
     for (std::uint32_t index = 0; index < slots; ++index) {
         const Slot& slot = this->slot(index);
-        const auto count = static_cast<std::uint32_t>(slot.contexts.size());
-        for (std::uint32_t first = 0; first < count; first += kPortion) {
-            const std::uint32_t portion = std::min(kPortion, count - first);
-            read.resize(std::size_t{portion} * words);
-            segment_.read_context_nodes(index, first, words, read);
-            for (std::uint32_t i = 0; i < portion; ++i) {
-                const trace::ContextNode& node = slot.nodes[first + i];
-                if (node.beyond != 0)
-                    complete_ = false;
-                else if (node.kind != trace::ContextNode::kAgain)
-                    visit_node(index, node, slot.contexts[first + i],
-                               std::span(read).subspan(std::size_t{i} * words, words));
-            }
-        }
+        std::uint32_t number = 0;
+        read_nodes(index, 0, static_cast<std::uint32_t>(slot.contexts.size()),
+                   [&](const trace::ContextNode& node, std::span<const std::uint64_t> words) {
+                       const std::uint32_t context = slot.contexts[number++];
+                       if (node.beyond != 0)
+                           complete_ = false;
+                       else if (node.kind != trace::ContextNode::kAgain)
+                           visit_node(index, node, context, words);
+                   });
     }
 }
 

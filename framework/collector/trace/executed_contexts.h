@@ -56,8 +56,9 @@ class ExecutedContexts {
 
   private:
     struct Slot {
-        std::vector<trace::ContextNode> nodes;  // the nodes that have been read
         std::vector<std::uint32_t> contexts;    // of the nodes that have been entered
+        std::vector<bool> calls;                // the same nodes: true for kind kCall
+        std::vector<trace::ContextNode> ahead;  // nodes that have been read, the next one last
         std::uint32_t present = 0;              // context of the last TRACE_SITE_CONTEXT
         bool damaged = false;
     };
@@ -68,13 +69,19 @@ class ExecutedContexts {
     std::uint32_t context_of(std::uint32_t slot, std::uint32_t node);
     // Enters those of the first `count` nodes that have not been entered.
     void enter(std::uint32_t index, std::uint32_t count);
-    void read_nodes(std::uint32_t index);
+    void read_ahead(std::uint32_t index);
     bool enter(Slot& slot, const trace::ContextNode& node);
+    // Calls `visit(node, words)` for the nodes of a slot from `first` to `end`. `words` has all
+    // words of the node.
+    template <typename Visit>
+    void read_nodes(std::uint32_t index, std::uint32_t first, std::uint32_t end,
+                    const Visit& visit);
 
     const Segment& segment_;
     ContextTree& tree_;
     std::vector<Slot> slots_;
     std::vector<std::uint32_t> result_;
+    std::vector<std::uint64_t> read_;  // for read_nodes()
     bool complete_ = true;
 };
 
