@@ -67,8 +67,9 @@ std::vector<std::size_t> immediate_dominators(
 
 StackLines::StackLines(const Profile& profile, CountedCode& code,
                        std::span<const std::uint32_t> others)
-    : profile_(profile), events_(profile.counts->samples.columns(), kNoEvent) {
-    const std::vector<ObjectPlace> instructions = code.places_of_rows();
+    : profile_(profile),
+      instructions_(code.places_of_rows()),
+      events_(profile.counts->samples.columns(), kNoEvent) {
     for (std::size_t i = 0; i < profile.columns.size(); ++i) events_[profile.columns[i]] = i;
     const std::span<const trace_context_t> contexts = profile.contexts;
     std::vector<bool> shown(contexts.size());
@@ -78,11 +79,13 @@ StackLines::StackLines(const Profile& profile, CountedCode& code,
     for (const std::uint32_t context : others) shown[context] = true;
     for (std::size_t i = contexts.size(); i-- > 1;)
         if (shown[i]) shown[contexts[i].parent] = true;
+    contexts_.reserve(static_cast<std::size_t>(std::count(shown.begin(), shown.end(), true)));
+    counted_.reserve(rows.size());
     auto row = rows.begin();
     for (; row != rows.end() && row->group == 0; ++row)
         if (profile_.all_have_contexts && has_counts(row->number) &&
             row->instruction != GroupCounts::kAnyRow)
-            counted_.push_back({instructions[row->instruction], row->number, false});
+            counted_.push_back({row->instruction, row->number});
     root_counts_ = counted_.size();
     for (const ContextCalls& calls : profile.calls)
         if (profile.is_recursive(calls)) sites_.push_back(code.place_of(calls.site));
@@ -95,14 +98,13 @@ StackLines::StackLines(const Profile& profile, CountedCode& code,
         contexts_.push_back(context);
         for (; row != rows.end() && row->group <= i; ++row) {
             if (row->group != i || !has_counts(row->number)) continue;
-            const bool whole = row->instruction == GroupCounts::kAnyRow;
-            counted_.push_back(
-                {whole ? context.function : instructions[row->instruction], row->number, whole});
+            counted_.push_back({row->instruction, row->number});
         }
         contexts_.back().end_counts = counted_.size();
         std::sort(counted_.begin() + static_cast<std::ptrdiff_t>(context.first_counts),
-                  counted_.end(),
-                  [](const Counted& a, const Counted& b) { return a.place < b.place; });
+                  counted_.end(), [&](const Counted& a, const Counted& b) {
+                      return place_of(a, context.function) < place_of(b, context.function);
+                  });
     }
 }
 
@@ -121,7 +123,8 @@ std::vector<ObjectPlace> StackLines::places() const {
         places.push_back(context.call);
         places.push_back(context.function);
     }
-    for (const Counted& counted : counted_) places.push_back(counted.place);
+    for (const Counted& counted : counted_)
+        if (!counted.whole()) places.push_back(instructions_[counted.instruction]);
     for (const auto* more : {&sites_, &jumped_})
         places.insert(places.end(), more->begin(), more->end());
     std::sort(places.begin(), places.end());
@@ -132,15 +135,21 @@ std::vector<ObjectPlace> StackLines::places() const {
 void StackLines::resolve(CountedCode& code) {
     const CountedCode::Jumps jumps = code.jumps_between_functions();
     entries_.resize(profile_.contexts.size());
+    std::vector<std::span<const symbols::Frame>> known(instructions_.size());
+    const auto frames_of = [&](const Counted& counted) {
+        std::span<const symbols::Frame>& found = known[counted.instruction];
+        if (found.empty()) found = code.frames_of(instructions_[counted.instruction]);
+        return found;
+    };
     for (std::size_t i = 0; i < root_counts_; ++i)
-        add_counts(innermost(0, code.frames_of(counted_[i].place)), counted_[i].row, false);
+        add_counts(innermost(0, frames_of(counted_[i])), counted_[i].row, false);
     std::vector<std::span<const symbols::Frame>> frames;  // frames by counts of a context
     for (const Context& context : contexts_) {
         const std::span<const symbols::Frame> function = code.frames_of(context.function);
         enter(context, code.frames_of(context.call), function);
         frames.clear();
         for (std::size_t i = context.first_counts; i < context.end_counts; ++i)
-            frames.push_back(counted_[i].whole ? function : code.frames_of(counted_[i].place));
+            frames.push_back(counted_[i].whole() ? function : frames_of(counted_[i]));
         follow_jumps(context, function.back().function, frames, jumps);
         for (std::size_t i = context.first_counts; i < context.end_counts; ++i) {
             const Counted& counted = counted_[i];
@@ -148,8 +157,8 @@ void StackLines::resolve(CountedCode& code) {
                 add_counts(line_of(context.number), counted.row, true);
             if (!has_counts(counted.row, false)) continue;
             const std::uint32_t line =
-                counted.whole ? line_of(context.number)
-                              : innermost(context.number, frames[i - context.first_counts]);
+                counted.whole() ? line_of(context.number)
+                                : innermost(context.number, frames[i - context.first_counts]);
             add_counts(line, counted.row, false);
         }
     }
@@ -209,7 +218,7 @@ void StackLines::follow_jumps(const Context& context, std::string_view called,
     std::set<std::string_view> parts, others;  // of the function entered, and functions jumped to
     for (std::size_t i = context.first_counts; i < context.end_counts; ++i) {
         const std::string_view function = frames[i - context.first_counts].back().function;
-        if (function.data() == last.data() || counted_[i].whole) continue;
+        if (function.data() == last.data() || counted_[i].whole()) continue;
         if (!has_counts(counted_[i].row, false)) continue;
         last = function;
         if (function == called && function != entered) continue;  // the stub
@@ -324,8 +333,12 @@ std::uint32_t StackLines::inlined(std::uint32_t parent, std::uint32_t call_line,
 
 void StackLines::write(events::Writer& writer) const {
     const std::size_t columns = profile_.columns.size();
+    std::vector<std::uint64_t> own(columns);
+    auto counts = counts_.begin();
     for (std::size_t i = 0; i < lines_.size(); ++i) {
         const Line& line = lines_[i];
+        std::copy_n(counts, columns, own.begin());
+        counts += static_cast<std::ptrdiff_t>(columns);
         writer.stack({.number = static_cast<std::uint32_t>(i + 1),
                       .parent = line.parent,
                       .kind = line.kind,
@@ -333,7 +346,7 @@ void StackLines::write(events::Writer& writer) const {
                       .address = line.call.address,
                       .line = line.call_line,
                       .function = line.function},
-                     std::span(counts_).subspan(i * columns, columns));
+                     own);
     }
     if (profile_.calls.empty()) return;
     writer.calls(calls_);

@@ -8,6 +8,7 @@
 
 #include "framework/collector/results/counted_code.h"
 
+#include <deque>
 #include <map>
 #include <span>
 #include <string_view>
@@ -37,12 +38,12 @@ class StackLines {
         ObjectPlace call, function;
         std::size_t first_counts, end_counts;
     };
-    // The counts of an instruction in a context. If `whole`, the counts of the whole context, at
-    // the place of its function.
+    // The counts of an instruction in a context. With GroupCounts::kAnyRow, those of the whole
+    // context, at the place of its function.
     struct Counted {
-        ObjectPlace place;
-        std::uint32_t row;  // row of the context counts
-        bool whole;
+        std::uint32_t instruction;  // row of the sample database
+        std::uint32_t row;          // row of the context counts
+        bool whole() const { return instruction == GroupCounts::kAnyRow; }
     };
     struct Line {
         std::uint32_t parent;  // number in the file
@@ -65,6 +66,9 @@ class StackLines {
         std::vector<Other> others;
     };
 
+    const ObjectPlace& place_of(const Counted& counted, const ObjectPlace& function) const {
+        return counted.whole() ? function : instructions_[counted.instruction];
+    }
     bool counts_calls(std::size_t event) const {
         return profile_.header.events[event].unit == "calls";
     }
@@ -93,13 +97,16 @@ class StackLines {
     static constexpr std::size_t kNoEvent = SIZE_MAX;
 
     const Profile& profile_;
+    const std::vector<ObjectPlace> instructions_;  // by row of the sample database
     std::size_t root_counts_ = 0;  // the first root_counts_ of counted_ are outside of all calls
     std::vector<std::size_t> events_;  // event of the file, by column of the database
     std::vector<Counted> counted_;     // by context and place
     std::vector<Context> contexts_;    // by number
     std::vector<Entry> entries_;       // by context
-    std::vector<Line> lines_;          // by their number in the file, from 1
-    std::vector<std::uint64_t> counts_;
+    // By their number in the file, from 1. There can be millions: a vector would copy them as it
+    // grows, and take up to three times the memory.
+    std::deque<Line> lines_;
+    std::deque<std::uint64_t> counts_;  // by line and event
     std::vector<std::uint64_t> calls_;  // by line
     std::map<std::tuple<std::uint32_t, std::uint32_t, ObjectPlace, std::uint32_t>, std::uint64_t>
         recursions_;  // by line, line of the caller, and place and source line of the call
