@@ -4,22 +4,156 @@
 #include "framework/support/error.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 
 namespace assay::recording {
 namespace {
 
-void put_varint(std::vector<std::uint8_t>& to, std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7) to.push_back(static_cast<std::uint8_t>(value | 0x80));
-    to.push_back(static_cast<std::uint8_t>(value));
-}
-
 std::uint64_t zigzag(std::uint64_t value) {
     return value << 1 ^ (0 - (value >> 63));
 }
 
+void put_varint(std::uint8_t*& at, std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) *at++ = static_cast<std::uint8_t>(value | 0x80);
+    *at++ = static_cast<std::uint8_t>(value);
+}
+
+// The lower `bytes` bytes of `value`. There must be room for 8.
+void put_fixed(std::uint8_t*& at, std::uint64_t value, unsigned bytes) {
+    std::memcpy(at, &value, sizeof value);
+    at += bytes;
+}
+
+// The most bytes that a record takes in a stream, with what put_fixed() writes beyond.
+constexpr std::size_t kMostOfRecord = 10, kBeyond = 8;
+
+// Numbers of trace_miss_kinds, of differences of one byte.
+constexpr unsigned kMixed = 0, kSite = 1, kOther = 4, kFromLast = 5, kFromBase = 10;
+static_assert(std::endian::native == std::endian::little);
+
+// How many kinds further a value's difference is than one of one byte.
+unsigned further(std::uint64_t difference) {
+    const auto bytes = static_cast<unsigned>(std::bit_width(difference | 1) + 7) / 8;
+    return std::min(bytes, 5U) - 1;
+}
+
+// Learns the value of a site that is no TRACE_SITE_VALUE, as trace_learn_value() does.
+void learn_address(trace_predictor_t& predictor, trace_site_state_t& state, unsigned kind,
+                   std::uint64_t value, bool by_stride, bool by_relative) {
+    // By stride, by relative and trust.
+    static constexpr std::uint8_t kTrust[2][2][4] = {{{0, 1, 2, 3}, {1, 2, 3, 3}},
+                                                     {{0, 0, 1, 2}, {0, 1, 2, 3}}};
+    state.trust = kTrust[by_stride][by_relative][state.trust];
+    const auto delta = static_cast<std::int64_t>(value - state.last);
+    const auto near = static_cast<std::int32_t>(delta);
+    const std::int32_t near_delta = near == delta ? near : 0;
+    state.stride = near_delta == state.last_delta ? near_delta : state.stride;
+    state.last_delta = near_delta;
+    state.last = value;
+    const unsigned accesses = kind <= TRACE_SITE_MODIFY ? kind : 0;
+    static_assert(TRACE_SITE_READ == 1 && TRACE_SITE_WRITE == 2 && TRACE_SITE_MODIFY == 3);
+    predictor.read = accesses & TRACE_SITE_READ ? value : predictor.read;
+    predictor.written = accesses & TRACE_SITE_WRITE ? value : predictor.written;
+    std::uint64_t& base = predictor.bases[trace_region(value)];
+    state.relative = value - base;
+    base = value;
+}
+
 }  // namespace
+
+void RecordEncoder::Stream::reserve(std::size_t bytes) {
+    const std::size_t used = size();
+    if (room.size() - used < bytes) room.resize(std::max(room.size() * 2, used + bytes));
+    at = room.data() + used;
+}
+
+// The ends of the streams, which the compiler keeps in registers.
+class RecordEncoder::Writer {
+  public:
+    Writer(RecordEncoder& encoder, std::size_t records) : encoder_(encoder), run_(encoder.run_) {
+        for (Stream* stream :
+             {&encoder.runs_, &encoder.flags_, &encoder.sites_, &encoder.values_, &encoder.aux_})
+            stream->reserve(records * kMostOfRecord + kBeyond);
+        runs_ = encoder.runs_.at;
+        flags_ = encoder.flags_.at;
+        sites_ = encoder.sites_.at;
+        values_ = encoder.values_.at;
+        aux_ = encoder.aux_.at;
+    }
+    void end() {
+        encoder_.run_ = run_;
+        encoder_.runs_.at = runs_;
+        encoder_.flags_.at = flags_;
+        encoder_.sites_.at = sites_;
+        encoder_.values_.at = values_;
+        encoder_.aux_.at = aux_;
+    }
+
+    // The record's value is as favoured, unless another function is called.
+    void add(const trace_record_t& record, std::uint32_t predicted_site) {
+        if (predicted_site == record.site && record.aux == 0) {
+            ++run_;
+            return;
+        }
+        if (record.aux != 0) return mixed(record, predicted_site, 0, 0);
+        const std::uint64_t site = from_site(record, predicted_site);
+        constexpr std::uint8_t kLarger[] = {0, 1, 2, 2}, kBytes[] = {1, 2, 4};
+        const unsigned larger = kLarger[further(site)];
+        control(kSite + larger);
+        put_fixed(sites_, site, kBytes[larger]);
+    }
+    void add_by_other(const trace_record_t& record, std::uint32_t predicted_site) {
+        if (predicted_site == record.site && record.aux == 0) return control(kOther);
+        mixed(record, predicted_site, TRACE_VALUE_OTHER, 0);
+    }
+    void add_by_neither(const trace_record_t& record, std::uint32_t predicted_site,
+                        std::uint64_t last, std::uint64_t base) {
+        const std::uint64_t from_last = zigzag(record.value - last);
+        const std::uint64_t from_base = zigzag(record.value - base);
+        const bool by_base = from_base < from_last;
+        const std::uint64_t value = by_base ? from_base : from_last;
+        if (predicted_site != record.site || record.aux != 0) {
+            mixed(record, predicted_site, by_base ? TRACE_VALUE_BASE : TRACE_VALUE_LAST, value);
+            return;
+        }
+        constexpr std::uint8_t kBytes[] = {1, 2, 3, 4, 8};
+        const unsigned larger = further(value);
+        control((by_base ? kFromBase : kFromLast) + larger);
+        put_fixed(values_, value, kBytes[larger]);
+    }
+
+  private:
+    void control(unsigned kind) {
+        constexpr std::uint64_t kMany = TRACE_MANY - 1;
+        if (run_ >= kMany) put_varint(runs_, run_ - kMany);
+        *flags_++ = static_cast<std::uint8_t>(std::min(run_, kMany) + kind * TRACE_MANY);
+        run_ = 0;
+    }
+    static std::uint64_t from_site(const trace_record_t& record, std::uint32_t predicted) {
+        const auto difference = static_cast<std::int32_t>(record.site - predicted);
+        return zigzag(static_cast<std::uint64_t>(std::int64_t{difference}));
+    }
+    void mixed(const trace_record_t& record, std::uint32_t predicted_site, unsigned flags,
+               std::uint64_t value) {
+        control(kMixed);
+        if (predicted_site != record.site) {
+            flags |= TRACE_MISS_SITE;
+            put_varint(sites_, from_site(record, predicted_site));
+        }
+        if (record.aux != 0) {
+            flags |= TRACE_MISS_AUX;
+            put_varint(aux_, record.aux);
+        }
+        if (flags & TRACE_VALUE_LAST) put_varint(values_, value);
+        *flags_++ = static_cast<std::uint8_t>(flags);
+    }
+
+    RecordEncoder& encoder_;
+    std::uint64_t run_;
+    std::uint8_t *runs_, *flags_, *sites_, *values_, *aux_;
+};
 
 RecordEncoder::RecordEncoder()
     : successors_(std::size_t{1} << TRACE_HISTORY_BITS),
@@ -40,18 +174,23 @@ void RecordEncoder::reset() {
     order_ = events_ = event_ = 0;
 }
 
+std::size_t RecordEncoder::bytes() const {
+    return runs_.size() + flags_.size() + sites_.size() + values_.size() + aux_.size();
+}
+
 void RecordEncoder::begin_part(std::uint64_t order, std::uint64_t records, std::uint64_t events,
                                std::span<const trace_part_marker_t> markers) {
     ++part_count_;
-    put_varint(parts_, order - order_);
-    put_varint(parts_, records);
-    put_varint(parts_, events - events_);
-    put_varint(parts_, markers.size());
+    parts_.reserve((4 + 2 * markers.size()) * kMostOfRecord);
+    put_varint(parts_.at, order - order_);
+    put_varint(parts_.at, records);
+    put_varint(parts_.at, events - events_);
+    put_varint(parts_.at, markers.size());
     order_ = order;
     events_ = events;
     for (const trace_part_marker_t& marker : markers) {
-        put_varint(parts_, marker.record);
-        put_varint(parts_, marker.event - event_);
+        put_varint(parts_.at, marker.record);
+        put_varint(parts_.at, marker.event - event_);
         event_ = marker.event;
     }
 }
@@ -63,67 +202,41 @@ void RecordEncoder::add(std::span<const trace_record_t> records,
     predictor_.sites = states_.data();
     predictor_.table = table.data();
     trace_predictor_t predictor = predictor_;  // a copy that the compiler keeps in registers
+    Writer writer(*this, records.size());
     for (const trace_record_t& record : records) {
         const std::uint32_t predicted_site = trace_predict_site(&predictor);
-        const trace_site_state_t& state = states_[record.site];
-        if (table[record.site].kind == TRACE_SITE_BLOCK) {
-            if (predicted_site == record.site) {
-                ++run_;
-            } else {
-                add_miss(record, predicted_site, Value::kAsFavoured, {});
-            }
+        const trace_site_t& site = table[record.site];
+        if (site.kind == TRACE_SITE_BLOCK) {
+            writer.add(record, predicted_site);
             trace_learn_block(&predictor, record.site);
-        } else {
-            const std::uint64_t base = trace_base(&predictor, record.site);
-            const std::uint64_t stride = trace_guess_stride(&state);
-            const std::uint64_t relative = trace_guess_relative(&state, base);
-            const bool by_relative = state.trust >= 2;
-            const bool right = (by_relative ? relative : stride) == record.value;
-            if (right && predicted_site == record.site && record.aux == 0) {
-                ++run_;
-            } else {
-                const bool other_right = (by_relative ? stride : relative) == record.value;
-                const Value value = right         ? Value::kAsFavoured
-                                    : other_right ? Value::kAsOther
-                                                  : Value::kNeither;
-                add_miss(record, predicted_site, value, {state.last, base});
-            }
-            trace_learn_value(&predictor, record.site, base, record.value);
-            trace_learn_site(&predictor, record.site);
+            continue;
         }
+        trace_site_state_t& state = states_[record.site];
+        const std::uint64_t base = trace_base(&predictor, record.site), last = state.last;
+        const bool by_stride = trace_guess_stride(&state) == record.value;
+        const bool by_relative = trace_guess_relative(&state, base) == record.value;
+        const bool favours_relative = state.trust >= 2;
+        if (trace_is_value(&site))
+            trace_learn_value(&predictor, record.site, base, record.value);
+        else
+            learn_address(predictor, state, site.kind, record.value, by_stride, by_relative);
+        trace_learn_site(&predictor, record.site);
+        if (favours_relative ? by_relative : by_stride)
+            writer.add(record, predicted_site);
+        else if (by_stride || by_relative)
+            writer.add_by_other(record, predicted_site);
+        else
+            writer.add_by_neither(record, predicted_site, last, base);
     }
+    writer.end();
     predictor_ = predictor;
     records_ += records.size();
-}
-
-void RecordEncoder::add_miss(const trace_record_t& record, std::uint32_t predicted_site,
-                             Value value, const Near& near) {
-    put_varint(runs_, run_);
-    run_ = 0;
-    unsigned flags = 0;
-    if (predicted_site != record.site) {
-        flags |= TRACE_MISS_SITE;
-        const auto difference = static_cast<std::int32_t>(record.site - predicted_site);
-        put_varint(sites_, zigzag(static_cast<std::uint64_t>(std::int64_t{difference})));
-    }
-    if (record.aux != 0) {
-        flags |= TRACE_MISS_AUX;
-        put_varint(aux_, record.aux);
-    }
-    if (value == Value::kAsOther) {
-        flags |= TRACE_VALUE_OTHER;
-    } else if (value == Value::kNeither) {
-        const std::uint64_t from_last = zigzag(record.value - near.last);
-        const std::uint64_t from_base = zigzag(record.value - near.base);
-        flags |= from_base < from_last ? TRACE_VALUE_BASE : TRACE_VALUE_LAST;
-        put_varint(values_, std::min(from_last, from_base));
-    }
-    flags_.push_back(static_cast<std::uint8_t>(flags));
 }
 
 std::vector<std::byte> RecordEncoder::take() {
     trace_records_t head{};
     head.parts = part_count_;
+    head.coding = TRACE_CODING_SHORT;
     std::uint32_t* const lengths[] = {&head.part_bytes, &head.run_bytes,   &head.flag_bytes,
                                       &head.site_bytes, &head.value_bytes, &head.aux_bytes};
     const Stream* const streams[] = {&parts_, &runs_, &flags_, &sites_, &values_, &aux_};
@@ -137,7 +250,7 @@ std::vector<std::byte> RecordEncoder::take() {
     std::memcpy(at, &head, sizeof head);
     at += sizeof head;
     for (const Stream* stream : streams) {
-        if (!stream->empty()) std::memcpy(at, stream->data(), stream->size());
+        if (stream->size() != 0) std::memcpy(at, stream->room.data(), stream->size());
         at += stream->size();
     }
     reset();
@@ -228,6 +341,7 @@ std::size_t RecordDecoder::next_references(std::uint32_t first, std::span<trace_
     trace_predictor_t& predictor = decoder_.predictor;
     std::uint64_t run = decoder_.run;
     std::uint32_t site = first;
+    trace_miss_kind_t room;
     for (trace_record_t& record : records) {
         std::uint64_t address = 0;
         if (run != 0 && !chains_.has_values()) {
@@ -235,13 +349,15 @@ std::size_t RecordDecoder::next_references(std::uint32_t first, std::span<trace_
             address = next_address(predictor, site);
         } else if (run != 0) {
             --run;
-            address = trace_next_value(&decoder_, site, 0);
+            address = trace_next_value(&decoder_, site, &trace_miss_kinds[0]);
         } else {
-            if (decoder_.flags.at == decoder_.flags.end) break;
-            const unsigned flags = *decoder_.flags.at;
-            if (flags & (TRACE_MISS_SITE | TRACE_MISS_AUX)) break;
-            ++decoder_.flags.at;
-            address = trace_next_value(&decoder_, site, flags);
+            const unsigned char* const before = decoder_.flags.at;
+            const trace_miss_kind_t* const miss = trace_next_miss(&decoder_, &room);
+            if (!miss || miss->flags & (TRACE_MISS_SITE | TRACE_MISS_AUX)) {
+                decoder_.flags.at = before;
+                break;
+            }
+            address = trace_next_value(&decoder_, site, miss);
             trace_next_run(&decoder_);
             run = decoder_.run;
         }

@@ -22,26 +22,26 @@ class RecordEncoder {
     // to the part before it in this chunk.
     void begin_part(std::uint64_t order, std::uint64_t records, std::uint64_t events,
                     std::span<const trace_part_marker_t> markers);
-    // `table`: all sites that exist by now.
+    // `table`: all sites that exist by now, which include those of the records.
     void add(std::span<const trace_record_t> records, std::span<const trace_site_t> table);
 
     std::uint64_t records() const { return records_; }
-    std::size_t bytes() const {
-        return runs_.size() + flags_.size() + sites_.size() + values_.size() + aux_.size();
-    }
+    std::size_t bytes() const;
     // Returns the chunk's content, and begins the next chunk.
     std::vector<std::byte> take();
 
   private:
-    using Stream = std::vector<std::uint8_t>;
+    // Grows only in reserve(), so that the encoder's loop needs no checks.
+    struct Stream {
+        std::vector<std::uint8_t> room;
+        std::uint8_t* at = nullptr;
 
-    enum class Value : std::uint8_t { kAsFavoured, kAsOther, kNeither };  // as predicted
-    // A value that neither prediction gives is written as the difference to one of these.
-    struct Near {
-        std::uint64_t last, base;
+        std::size_t size() const { return static_cast<std::size_t>(at - room.data()); }
+        void clear() { at = room.data(); }
+        void reserve(std::size_t bytes);
     };
-    void add_miss(const trace_record_t& record, std::uint32_t predicted_site, Value value,
-                  const Near& near);
+    class Writer;
+
     void reset();
 
     trace_predictor_t predictor_{};

@@ -42,15 +42,12 @@ TraceFileReader::TraceFileReader(std::string path)
     std::string problem;
     if (!regular)
         problem = fmt::format("{} is no regular file, which a trace must be", path_);
-    else if (!there || std::memcmp(header.magic, TRACE_FILE_MAGIC, sizeof header.magic) != 0)
+    else if (!there || std::memcmp(header.magic, TRACE_FILE_MAGIC, sizeof header.magic) != 0 ||
+             header.version == 0)
         problem = fmt::format("{} is no trace: those are made by assay record", path_);
     else if (header.version > TRACE_FILE_VERSION)
         problem = fmt::format("{} is a trace of version {}, and this assay reads up to {}", path_,
                               header.version, int{TRACE_FILE_VERSION});
-    else if (header.version < TRACE_FILE_VERSION)
-        problem = fmt::format(
-            "{} is a trace of version {}, and this assay reads version {}: record it again", path_,
-            header.version, int{TRACE_FILE_VERSION});
     if (!problem.empty()) {
         close(fd_);
         throw Error(problem);

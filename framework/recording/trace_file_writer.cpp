@@ -76,18 +76,14 @@ void TraceFileWriter::append(const trace_chunk_t& header, std::span<const std::b
 
 namespace {
 
-// A program of one thread makes records as fast as three or four threads encode them.
-constexpr std::size_t kUsefulThreads = 8;
-// Waiting records for each thread: those of one chunk, so that each thread has its own chunk.
-constexpr std::size_t kMostWaiting = std::size_t{1} << 21;
+// Encoding takes about as long as two threads take to compress.
+constexpr std::size_t kUsefulThreads = 4;
 
 }  // namespace
 
 class ChunkWriter::Chunk {
   public:
-    bool queued = false;  // in waiting_, or in work
-    bool finished = false, ready = false;
-    std::deque<Copy> parts;                  // that wait
+    bool ready = false;
     std::unique_ptr<RecordEncoder> encoder;  // null: a chunk of another kind; `content` is complete
     trace_chunk_t header{};
     std::vector<std::byte> content;
@@ -101,7 +97,7 @@ std::size_t ChunkWriter::useful_threads() {
 }
 
 ChunkWriter::ChunkWriter(TraceFileWriter& file, std::size_t threads)
-    : file_(file), most_threads_(threads), most_waiting_(threads * kMostWaiting) {}
+    : file_(file), most_threads_(threads) {}
 
 ChunkWriter::~ChunkWriter() {
     {
@@ -126,31 +122,21 @@ std::shared_ptr<ChunkWriter::Chunk> ChunkWriter::begin() {
     return chunk;
 }
 
-void ChunkWriter::add(const std::shared_ptr<Chunk>& chunk, const RecordPart& part) {
-    Copy copy{part, {}};
-    std::unique_lock held(mutex_);
-    if (!spare_records_.empty()) {
-        copy.records = std::move(spare_records_.back());
-        spare_records_.pop_back();
-    }
-    held.unlock();
-    copy.records.assign(part.records.begin(), part.records.end());
-    copy.part.records = copy.records;
-    held.lock();
-    progress_.wait(held, [&] { return problem_ || records_waiting_ < most_waiting_; });
-    throw_if_failed();
-    records_waiting_ += copy.records.size();
-    chunk->parts.push_back(std::move(copy));
-    queue(held, chunk);
+void ChunkWriter::add(Chunk& chunk, const RecordPart& part) {
+    chunk.encoder->begin_part(part.order, part.records.size(), part.events, part.markers);
+    chunk.encoder->add(part.records, part.table);
 }
 
 void ChunkWriter::finish(const std::shared_ptr<Chunk>& chunk, const trace_chunk_t& header) {
-    std::unique_lock held(mutex_);
-    throw_if_failed();
     chunk->header = header;
-    chunk->finished = true;
+    std::unique_lock held(mutex_);
+    progress_.wait(held, [&] { return problem_ || waiting_.size() <= most_threads_; });
+    throw_if_failed();
     finished_.push_back(chunk);
-    queue(held, chunk);
+    waiting_.push_back(chunk);
+    if (idle_ < waiting_.size() && threads_.size() < most_threads_) start_thread();
+    held.unlock();
+    work_.notify_one();
 }
 
 void ChunkWriter::append(const trace_chunk_t& header, std::span<const std::byte> content) {
@@ -163,15 +149,6 @@ void ChunkWriter::drain() {
     std::unique_lock held(mutex_);
     progress_.wait(held, [&] { return problem_ || (finished_.empty() && !writing_); });
     throw_if_failed();
-}
-
-// Queues the chunk for a thread. Only one thread works on a chunk at a time.
-void ChunkWriter::queue(std::unique_lock<std::mutex>& held, const std::shared_ptr<Chunk>& chunk) {
-    if (std::exchange(chunk->queued, true)) return;
-    waiting_.push_back(chunk);
-    if (idle_ < waiting_.size() && threads_.size() < most_threads_) start_thread();
-    held.unlock();
-    work_.notify_one();
 }
 
 // If the system allows no more threads, the existing ones do the work.
@@ -195,7 +172,12 @@ void ChunkWriter::work() {
             if (ends_) return;
             const std::shared_ptr<Chunk> chunk = std::move(waiting_.front());
             waiting_.pop_front();
-            work_on(held, *chunk, compressor);
+            progress_.notify_all();
+            held.unlock();
+            compress(*chunk, compressor);
+            held.lock();
+            if (chunk->encoder) spare_encoders_.push_back(std::move(chunk->encoder));
+            chunk->ready = true;
             write_what_is_ready(held);
         }
     } catch (...) {
@@ -205,33 +187,10 @@ void ChunkWriter::work() {
     }
 }
 
-void ChunkWriter::work_on(std::unique_lock<std::mutex>& held, Chunk& chunk,
-                          ChunkCompressor& compressor) {
-    while (!chunk.parts.empty()) encode(held, chunk);
-    if (!chunk.finished) {
-        chunk.queued = false;
-        return;
-    }
-    held.unlock();
+void ChunkWriter::compress(Chunk& chunk, ChunkCompressor& compressor) {
     if (chunk.encoder) chunk.content = chunk.encoder->take();
     chunk.made = compressor.chunk(chunk.header, chunk.content);
     chunk.content = {};
-    held.lock();
-    if (chunk.encoder) spare_encoders_.push_back(std::move(chunk.encoder));
-    chunk.ready = true;
-}
-
-void ChunkWriter::encode(std::unique_lock<std::mutex>& held, Chunk& chunk) {
-    Copy copy = std::move(chunk.parts.front());
-    chunk.parts.pop_front();
-    held.unlock();
-    const RecordPart& part = copy.part;
-    chunk.encoder->begin_part(part.order, part.records.size(), part.events, part.markers);
-    chunk.encoder->add(part.records, part.table);
-    held.lock();
-    records_waiting_ -= copy.records.size();
-    spare_records_.push_back(std::move(copy.records));
-    progress_.notify_all();
 }
 
 void ChunkWriter::write_what_is_ready(std::unique_lock<std::mutex>& held) {

@@ -55,8 +55,8 @@ class TraceFileWriter {
     ChunkCompressor compressor_;
 };
 
-// Encodes and compresses the chunks of a trace file in several threads. Writes them in the order in
-// which they were finished, so that the file does not depend on the number of threads.
+// Compresses the chunks of a trace file in several threads. Writes them in the order in which they
+// were finished, so that the file does not depend on the number of threads.
 
 // Consecutive records of a thread of the program.
 struct RecordPart {
@@ -86,10 +86,9 @@ class ChunkWriter {
 
     // Any number of chunks can be open at a time.
     std::shared_ptr<Chunk> begin();
-    // Copies the part except for its table. The table must live until drain(), and may only grow.
-    // Waits if too much is waiting to be encoded.
-    void add(const std::shared_ptr<Chunk>& chunk, const RecordPart& part);
-    // Closes the chunk. `header`: as for TraceFileWriter::append().
+    // Encodes the part at once: copying records for another thread takes as long as encoding them.
+    static void add(Chunk& chunk, const RecordPart& part);
+    // Closes the chunk. `header`: as for TraceFileWriter::append(). Waits if too many chunks wait.
     void finish(const std::shared_ptr<Chunk>& chunk, const trace_chunk_t& header);
     // Appends a chunk of another kind.
     void append(const trace_chunk_t& header, std::span<const std::byte> content);
@@ -97,29 +96,20 @@ class ChunkWriter {
     void drain();
 
   private:
-    struct Copy {
-        RecordPart part;
-        std::vector<trace_record_t> records;  // those of `part`
-    };
-
-    void queue(std::unique_lock<std::mutex>& held, const std::shared_ptr<Chunk>& chunk);
     void start_thread();
     void work();
-    void work_on(std::unique_lock<std::mutex>& held, Chunk& chunk, ChunkCompressor& compressor);
-    void encode(std::unique_lock<std::mutex>& held, Chunk& chunk);
+    static void compress(Chunk& chunk, ChunkCompressor& compressor);
     void write_what_is_ready(std::unique_lock<std::mutex>& held);
     void throw_if_failed() const;
 
     TraceFileWriter& file_;
-    const std::size_t most_threads_, most_waiting_;
+    const std::size_t most_threads_;
 
     std::mutex mutex_;  // protects all following members
     std::condition_variable work_, progress_;
     std::deque<std::shared_ptr<Chunk>> waiting_;   // for a thread
     std::deque<std::shared_ptr<Chunk>> finished_;  // but not yet written, in order
     std::vector<std::unique_ptr<RecordEncoder>> spare_encoders_;
-    std::vector<std::vector<trace_record_t>> spare_records_;
-    std::size_t records_waiting_ = 0;
     std::size_t idle_ = 0;  // threads without work
     bool writing_ = false;  // one thread is writing
     bool ends_ = false;

@@ -27,11 +27,11 @@ extern "C" {
 /* --- Layouts. */
 
 #define TRACE_FILE_MAGIC "assaytrc"
-enum { TRACE_FILE_VERSION = 1 };
+enum { TRACE_FILE_VERSION = 2 };
 
 typedef struct trace_file_header {
     char magic[8];    /* TRACE_FILE_MAGIC, without a zero byte */
-    uint32_t version; /* a reader refuses unknown later versions */
+    uint32_t version; /* 1 or 2; a reader refuses unknown later versions */
     uint32_t reserved;
 } trace_file_header_t;
 
@@ -178,12 +178,23 @@ enum {
  *   aux      `aux`, as varints
  *
  * A varint is LEB128. trace_predictor_t makes the predictions; it is empty at the beginning of
- * each chunk. */
+ * each chunk.
+ *
+ * With TRACE_CODING_SHORT, `flags` has a byte for each record that was not as predicted: the
+ * number of predicted records before it plus TRACE_MANY times a number of trace_miss_kinds. If
+ * there were TRACE_MANY - 1 or more, `runs` has how many more, as a varint. The kind says how many
+ * bytes of `sites` or `values` have the difference, zigzag. Kind 0 means that a byte of
+ * TRACE_MISS_* follows in `flags`, and differences are varints. */
 typedef struct trace_records {
     uint32_t part_bytes, run_bytes, flag_bytes, site_bytes, value_bytes, aux_bytes;
     uint32_t parts;
-    uint32_t reserved;
+    uint32_t coding; /* TRACE_CODING_* */
 } trace_records_t;
+
+enum {
+    TRACE_CODING_VARINTS = 0, /* in files of version 1 */
+    TRACE_CODING_SHORT = 1
+};
 
 enum {
     TRACE_MISS_SITE = 1,      /* the site was not as predicted */
@@ -193,6 +204,31 @@ enum {
     TRACE_VALUE_LAST = 4,     /* from the site's last value */
     TRACE_VALUE_BASE = 6,     /* from trace_base() */
     TRACE_MISS_AUX = 8        /* `aux` is not 0 */
+};
+
+enum { TRACE_MANY = 16, TRACE_MISS_KINDS = 15 };
+
+typedef struct trace_miss_kind {
+    unsigned char flags;                   /* TRACE_MISS_* */
+    unsigned char site_bytes, value_bytes; /* of the difference */
+} trace_miss_kind_t;
+
+static const trace_miss_kind_t trace_miss_kinds[TRACE_MISS_KINDS] = {
+    {0, 0, 0}, /* see trace_records_t */
+    {TRACE_MISS_SITE, 1, 0},
+    {TRACE_MISS_SITE, 2, 0},
+    {TRACE_MISS_SITE, 4, 0},
+    {TRACE_VALUE_OTHER, 0, 0},
+    {TRACE_VALUE_LAST, 0, 1},
+    {TRACE_VALUE_LAST, 0, 2},
+    {TRACE_VALUE_LAST, 0, 3},
+    {TRACE_VALUE_LAST, 0, 4},
+    {TRACE_VALUE_LAST, 0, 8},
+    {TRACE_VALUE_BASE, 0, 1},
+    {TRACE_VALUE_BASE, 0, 2},
+    {TRACE_VALUE_BASE, 0, 3},
+    {TRACE_VALUE_BASE, 0, 4},
+    {TRACE_VALUE_BASE, 0, 8},
 };
 
 /* Consecutive records of one thread. */
@@ -376,6 +412,19 @@ static inline uint64_t trace_varint(trace_stream_t* stream) {
     }
     return value;
 }
+/* The next `bytes` bytes, at most 8, as a number; 0 after the end. */
+static inline uint64_t trace_fixed(trace_stream_t* stream, unsigned bytes) {
+    uint64_t value = 0;
+    unsigned i;
+    if (stream->end - stream->at >= 8) {
+        memcpy(&value, stream->at, 8);
+        stream->at += bytes;
+        return bytes < 8 ? value & (((uint64_t)1 << 8 * bytes) - 1) : value;
+    }
+    for (i = 0; i < bytes && stream->at < stream->end; ++i)
+        value |= (uint64_t)*stream->at++ << 8 * i;
+    return value;
+}
 static inline uint64_t trace_unzigzag(uint64_t value) {
     return value >> 1 ^ (0 - (value & 1));
 }
@@ -387,6 +436,8 @@ typedef struct trace_decoder {
     uint64_t run;  /* number of predicted records from here on */
     uint64_t parts_left;
     uint64_t order, events, event; /* of the last part and marker */
+    uint32_t coding;
+    uint32_t kind; /* of the record after the predicted ones: a number of trace_miss_kinds */
 } trace_decoder_t;
 
 static inline void trace_decoder_release(trace_decoder_t* decoder) {
@@ -416,7 +467,36 @@ static inline int trace_decoder_init(trace_decoder_t* decoder, const trace_site_
 }
 
 static inline void trace_next_run(trace_decoder_t* decoder) {
-    decoder->run = decoder->runs.at < decoder->runs.end ? trace_varint(&decoder->runs) : UINT64_MAX;
+    if (decoder->coding == (uint32_t)TRACE_CODING_VARINTS) {
+        decoder->run =
+            decoder->runs.at < decoder->runs.end ? trace_varint(&decoder->runs) : UINT64_MAX;
+    } else if (decoder->flags.at < decoder->flags.end) {
+        decoder->kind = *decoder->flags.at / TRACE_MANY;
+        decoder->run = *decoder->flags.at % TRACE_MANY;
+        if (decoder->run == TRACE_MANY - 1) decoder->run += trace_varint(&decoder->runs);
+        ++decoder->flags.at;
+    } else {
+        decoder->run = UINT64_MAX;
+        decoder->kind = TRACE_MISS_KINDS;
+    }
+}
+
+/* Returns how the record after the predicted ones differs; NULL if the chunk is damaged. `room`
+ * holds what is not in trace_miss_kinds. Its differences have 0 bytes: they are varints. */
+static inline const trace_miss_kind_t* trace_next_miss(trace_decoder_t* decoder,
+                                                       trace_miss_kind_t* room) {
+    if (decoder->coding != (uint32_t)TRACE_CODING_VARINTS) {
+        if (decoder->kind >= (uint32_t)TRACE_MISS_KINDS) return NULL;
+        if (decoder->kind != 0) return &trace_miss_kinds[decoder->kind];
+    }
+    if (decoder->flags.at == decoder->flags.end) return NULL;
+    room->flags = *decoder->flags.at++;
+    room->site_bytes = room->value_bytes = 0;
+    return room;
+}
+
+static inline uint64_t trace_difference(trace_stream_t* stream, unsigned bytes) {
+    return trace_unzigzag(bytes != 0 ? trace_fixed(stream, bytes) : trace_varint(stream));
 }
 
 /* Begins a decompressed chunk of TRACE_CHUNK_RECORDS, which must stay valid. Returns 0, or -1 if
@@ -451,6 +531,8 @@ static inline int trace_records_begin(trace_decoder_t* decoder, const trace_chun
     decoder->left = chunk->records;
     decoder->parts_left = head.parts;
     decoder->order = decoder->events = decoder->event = 0;
+    decoder->coding = head.coding;
+    if (head.coding > (uint32_t)TRACE_CODING_SHORT) return -1;
     trace_next_run(decoder);
     return predictor->count != 0 || chunk->records == 0 ? 0 : -1;
 }
@@ -476,15 +558,16 @@ static inline trace_part_marker_t trace_next_marker(trace_decoder_t* decoder) {
     return marker;
 }
 
-/* Decodes the value of a record of `site`, which is not a block, with TRACE_MISS_* `flags`. */
-static inline uint64_t trace_next_value(trace_decoder_t* decoder, uint32_t site, unsigned flags) {
+/* Decodes the value of a record of `site`, which is not a block. */
+static inline uint64_t trace_next_value(trace_decoder_t* decoder, uint32_t site,
+                                        const trace_miss_kind_t* miss) {
     trace_predictor_t* const predictor = &decoder->predictor;
     const trace_site_state_t* const state = &predictor->sites[site];
     const uint64_t base = trace_base(predictor, site);
     const uint64_t stride = trace_guess_stride(state);
     const uint64_t relative = trace_guess_relative(state, base);
     uint64_t value;
-    switch (flags & TRACE_MISS_VALUE) {
+    switch (miss->flags & TRACE_MISS_VALUE) {
         case TRACE_VALUE_FAVOURED:
             value = state->trust >= 2 ? relative : stride;
             break;
@@ -492,10 +575,10 @@ static inline uint64_t trace_next_value(trace_decoder_t* decoder, uint32_t site,
             value = state->trust >= 2 ? stride : relative;
             break;
         case TRACE_VALUE_LAST:
-            value = state->last + trace_unzigzag(trace_varint(&decoder->values));
+            value = state->last + trace_difference(&decoder->values, miss->value_bytes);
             break;
         default:
-            value = base + trace_unzigzag(trace_varint(&decoder->values));
+            value = base + trace_difference(&decoder->values, miss->value_bytes);
             break;
     }
     trace_learn_value(predictor, site, base, value);
@@ -507,14 +590,15 @@ static inline uint64_t trace_next_value(trace_decoder_t* decoder, uint32_t site,
 static inline int trace_next_record(trace_decoder_t* decoder, trace_record_t* record) {
     trace_predictor_t* const predictor = &decoder->predictor;
     uint32_t site = trace_predict_site(predictor);
-    unsigned flags = 0;
+    trace_miss_kind_t room;
+    const trace_miss_kind_t* miss = &trace_miss_kinds[0]; /* as predicted */
     record->aux = 0;
     if (decoder->run-- == 0) {
-        if (decoder->flags.at == decoder->flags.end) return 0;
-        flags = *decoder->flags.at++;
-        if (flags & TRACE_MISS_SITE)
-            site += (uint32_t)trace_unzigzag(trace_varint(&decoder->sites));
-        if (flags & TRACE_MISS_AUX) record->aux = (uint32_t)trace_varint(&decoder->aux);
+        miss = trace_next_miss(decoder, &room);
+        if (miss == NULL) return 0;
+        if (miss->flags & TRACE_MISS_SITE)
+            site += (uint32_t)trace_difference(&decoder->sites, miss->site_bytes);
+        if (miss->flags & TRACE_MISS_AUX) record->aux = (uint32_t)trace_varint(&decoder->aux);
         trace_next_run(decoder);
     }
     if (site >= predictor->count) return 0;
@@ -523,7 +607,7 @@ static inline int trace_next_record(trace_decoder_t* decoder, trace_record_t* re
     if (predictor->table[site].kind == TRACE_SITE_BLOCK) {
         trace_learn_block(predictor, site);
     } else {
-        record->value = trace_next_value(decoder, site, flags);
+        record->value = trace_next_value(decoder, site, miss);
         trace_learn_site(predictor, site);
     }
     --decoder->left;

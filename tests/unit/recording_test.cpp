@@ -359,7 +359,7 @@ void write_chunks(const std::string& path, std::size_t threads, const Code& code
         const unsigned slot = i % 2;
         if (!chunks[slot]) chunks[slot] = writer.begin();
         const auto made = records(code, 1000 + i, i);
-        writer.add(chunks[slot], {.order = i, .records = made, .table = code.sites});
+        ChunkWriter::add(*chunks[slot], {.order = i, .records = made, .table = code.sites});
         if (i % 5 != 4) continue;
         const std::vector<std::byte> events(i * 100, std::byte{7});
         writer.append(header(TRACE_CHUNK_EVENTS), events);
@@ -402,7 +402,7 @@ TEST_CASE("a full disk ends the writing of chunks") {
         const auto go_on = [&] {
             for (int i = 0; i < 1000; ++i) {
                 const auto chunk = writer.begin();
-                writer.add(chunk, {.records = made, .table = code.sites});
+                ChunkWriter::add(*chunk, {.records = made, .table = code.sites});
                 writer.finish(chunk, header(TRACE_CHUNK_RECORDS));
             }
         };
@@ -581,9 +581,9 @@ TEST_CASE("other files are no traces") {
         CHECK(read_all(path, problem) == 0);
         CHECK(problem == path + " is no trace: those are made by assay record");
     }
-    write_whole(path, std::string("assaytrc\x02\0\0\0\0\0\0\0", 16));
+    write_whole(path, std::string("assaytrc\x03\0\0\0\0\0\0\0", 16));
     CHECK(read_all(path, problem) == 0);
-    CHECK(problem == path + " is a trace of version 2, and this assay reads up to 1");
+    CHECK(problem == path + " is a trace of version 3, and this assay reads up to 2");
     CHECK(read_all(folder.file("."), problem) == 0);
     CHECK(problem == folder.file(".") + " is no regular file, which a trace must be");
 }

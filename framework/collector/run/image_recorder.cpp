@@ -50,11 +50,11 @@ void ImageRecorder::take(TraceReader::Source source, std::span<const trace_recor
     Thread& thread = thread_of(source);
     const std::uint64_t order = parts_++;
     thread.last_used = order;
-    writer_.add(thread.chunk, {.order = order,
-                               .events = events_seen_,
-                               .markers = places_of(source.slot, markers),
-                               .records = records,
-                               .table = reader_.code().sites});
+    recording::ChunkWriter::add(*thread.chunk, {.order = order,
+                                                .events = events_seen_,
+                                                .markers = places_of(source.slot, markers),
+                                                .records = records,
+                                                .table = reader_.code().sites});
     count(thread, records);
     if (points_ && !records.empty()) follow_points(thread, records.back());
     if (sampled_ && !records.empty()) follow_bursts(thread, records.back());
