@@ -4,6 +4,7 @@
 
 #include "assay/trace_file.h"
 #include "assay/trace_types.h"
+#include "framework/recording/address_prediction.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +43,7 @@ class RecordEncoder {
     };
     class Writer;
 
+    void add_value(Writer& writer, const trace_record_t& record, std::uint32_t predicted_site);
     void reset();
 
     trace_predictor_t predictor_{};
@@ -67,6 +69,7 @@ class SiteChains {
 
     // True if there are sites of values.
     bool has_values() const { return has_values_; }
+    unsigned kind(std::uint32_t site) const { return chains_[site].kind; }
     bool is_block(std::uint32_t site) const { return chains_[site].kind == TRACE_SITE_BLOCK; }
     // The length of a block's chain, whose sites follow the block's own. 0 for sites of other
     // kinds, and while another record follows one of the chain's sites.
@@ -118,6 +121,7 @@ class RecordDecoder {
     bool next_block(trace_record_t& record);
     bool next_record(trace_record_t& record);
     std::size_t next_references(std::uint32_t first, std::span<trace_record_t> records);
+    bool next_differing(const AddressGuesses& guesses, std::uint64_t& address);
 
     trace_decoder_t decoder_;
     SiteChains chains_;

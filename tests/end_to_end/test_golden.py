@@ -127,10 +127,23 @@ class Golden(unittest.TestCase):
     def test_other_versions_are_refused(self):
         other = temporary_folder(self) / "other"
         whole = TRACE.read_bytes()
-        version = int.from_bytes(whole[8:12], "little")
-        for given, words in ((version - 1, "record it again"), (version + 1, "reads up to")):
+        for given, words in ((0, "is no trace"), (3, "is a trace of version 3, and this assay "
+                                                     "reads up to 2")):
             other.write_bytes(whole[:8] + given.to_bytes(4, "little") + whole[12:])
-            self.refused(other, "cache", f"is a trace of version {given}", words)
+            self.refused(other, "cache", words)
+
+    def test_version_1_has_the_counts_of_version_2(self):
+        """The kept traces are of version 1. Written again, they are of the present version."""
+        make = made_by()
+        folder = temporary_folder(self)
+        for program, counts in json.loads((GOLDEN / "counts.json").read_text()).items():
+            old, new = GOLDEN / f"{program}.trace", folder / f"{program}.trace"
+            result = run([ASSAY, "trace", "--format=trace", "-o", new, old])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual([path.read_bytes()[8] for path in (old, new)], [1, 2])
+            for profiler, wanted in counts.items():
+                with self.subTest(program=program, profiler=profiler):
+                    self.assertEqual(make.counts_of(BUILD, profiler, new), wanted)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 #include <algorithm>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -98,6 +99,19 @@ std::vector<trace_record_t> plainly(const trace_chunk_t& chunk, std::span<const 
     return all;
 }
 
+std::size_t decoded_plainly(const trace_chunk_t& chunk, std::span<const std::byte> content,
+                            std::span<const trace_site_t> sites) {
+    trace_decoder_t decoder;
+    REQUIRE(trace_decoder_init(&decoder, sites.data(), static_cast<std::uint32_t>(sites.size())) ==
+            0);
+    REQUIRE(trace_records_begin(&decoder, &chunk, content.data()) == 0);
+    std::vector<trace_record_t> all(chunk.records);
+    const std::size_t count = trace_records_next(&decoder, all.data(), all.size());
+    CHECK((count == all.size() || trace_records_damaged(&decoder)));
+    trace_decoder_release(&decoder);
+    return count;
+}
+
 bool same(std::span<const trace_record_t> a, std::span<const trace_record_t> b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
         return x.value == y.value && x.site == y.site && x.aux == y.aux;
@@ -144,6 +158,81 @@ TEST_CASE("what is damaged is decoded as the public functions decode it") {
         REQUIRE(decoder.begin(chunk, damaged));
         CHECK(same(quickly(decoder, sites, records.size(), 500), expected));
     }
+}
+
+// The bytes that trace_records_t describes.
+TEST_CASE("a record that is not as predicted takes a byte and its difference") {
+    const std::vector<trace_site_t> sites{{0, 0, TRACE_SITE_BLOCK, 0}, {0, 8, TRACE_SITE_READ, 0}};
+    std::vector<trace_record_t> records;
+    const auto execute = [&](std::uint64_t address) {
+        records.push_back({0, 0, 0});
+        records.push_back({address, 1, 0});
+    };
+    // Strides 8, then differences that need 1 to 8 bytes, and 20 executions as predicted.
+    std::uint64_t address = 0x10'0000;
+    execute(address);
+    for (unsigned i = 0; i < 3; ++i) execute(address += 8);
+    const std::uint64_t jumps[] = {0x10, 0x1000, 0x10'0000, 0x1000'0000, 0x10'0000'0000};
+    for (const std::uint64_t jump : jumps) execute(address += jump);
+    for (unsigned i = 0; i < 20; ++i) execute(address);
+    records.push_back({address + 1, 1, 7});  // another site than predicted, and `aux`
+    RecordEncoder encoder;
+    encoder.begin_part(0, records.size(), 0, {});
+    encoder.add(records, sites);
+    const std::vector<std::byte> content = encoder.take();
+    trace_records_t head;
+    std::memcpy(&head, content.data(), sizeof head);
+    CHECK(head.coding == TRACE_CODING_SHORT);
+    const auto* const begin = reinterpret_cast<const std::uint8_t*>(content.data()) + sizeof head;
+    const std::uint8_t* at = begin;
+    const auto stream = [&](std::uint32_t bytes) {
+        at += bytes;
+        return std::vector<unsigned>(at - bytes, at);
+    };
+    stream(head.part_bytes);
+    const std::vector<unsigned> runs = stream(head.run_bytes), flags = stream(head.flag_bytes);
+    const std::vector<unsigned> site_bytes = stream(head.site_bytes);
+    const std::vector<unsigned> values = stream(head.value_bytes), aux = stream(head.aux_bytes);
+    std::vector<unsigned> kinds;
+    for (const unsigned flag : flags) kinds.push_back(flag / TRACE_MANY);
+    CHECK(kinds.size() >= 8);
+    // The last one is of kind 0, after at least 38 records, and says that site and `aux` differ.
+    CHECK(flags[flags.size() - 2] == TRACE_MANY - 1);
+    CHECK(flags.back() == (TRACE_MISS_SITE | TRACE_MISS_AUX | TRACE_VALUE_LAST));
+    REQUIRE(runs.size() == 1);
+    CHECK(runs[0] == 38 - (TRACE_MANY - 1));
+    CHECK(site_bytes.size() >= 1);
+    CHECK(values.back() == 2);  // +1, zigzag
+    CHECK(aux == std::vector<unsigned>{7});
+    // From the last address with 4 and 8 bytes: the larger jumps.
+    CHECK(std::count(kinds.begin(), kinds.end(), 8U) == 1);
+    CHECK(std::count(kinds.begin(), kinds.end(), 9U) == 1);
+    const trace_chunk_t chunk = chunk_of(records.size(), content);
+    CHECK(same(plainly(chunk, content, sites), records));
+}
+
+TEST_CASE("an unknown coding, and an unknown kind of a difference, are damage") {
+    const std::vector<trace_site_t> sites{{0, 0, TRACE_SITE_BLOCK, 0}, {0, 8, TRACE_SITE_READ, 0}};
+    const std::vector<trace_record_t> records{{0, 0, 0}, {0x1234, 1, 0}, {0, 0, 0}};
+    RecordEncoder encoder;
+    encoder.begin_part(0, records.size(), 0, {});
+    encoder.add(records, sites);
+    std::vector<std::byte> content = encoder.take();
+    trace_records_t head;
+    std::memcpy(&head, content.data(), sizeof head);
+    const trace_chunk_t chunk = chunk_of(records.size(), content);
+    REQUIRE(plainly(chunk, content, sites).size() == records.size());
+    const std::size_t flags = sizeof head + head.part_bytes + head.run_bytes;
+    std::vector<std::byte> damaged = content;
+    damaged[flags] = std::byte{TRACE_MANY * TRACE_MISS_KINDS + 1};
+    RecordDecoder decoder(sites);
+    std::vector<trace_record_t> decoded(records.size());
+    CHECK(decoded_plainly(chunk, damaged, sites) == 1);
+    REQUIRE(decoder.begin(chunk, damaged));
+    CHECK(decoder.next(decoded) == 1);
+    head.coding = TRACE_CODING_SHORT + 1;
+    std::memcpy(content.data(), &head, sizeof head);
+    CHECK(!decoder.begin(chunk, content));
 }
 
 }  // namespace record_decoder_test

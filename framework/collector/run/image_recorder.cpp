@@ -13,6 +13,9 @@ constexpr std::uint64_t kRecordsInChunk = std::uint64_t{1} << 21;
 constexpr std::size_t kMostOpen = 32;
 constexpr std::uint32_t kBlocksInChunk = 1U << 16;
 constexpr std::uint32_t kFirstThread = 0;  // also the number of its slot
+// In place of the length of a block: the site is of kind BLOCK_LEFT. Blocks are shorter, and sites
+// of other kinds have 0.
+constexpr std::uint16_t kLeft = UINT16_MAX;
 
 template <typename T>
 std::span<const std::byte> bytes_of(const T& value) {
@@ -77,18 +80,24 @@ ImageRecorder::Thread& ImageRecorder::thread_of(TraceReader::Source source) {
 
 void ImageRecorder::count(Thread& thread, std::span<const trace_record_t> records) {
     const CodeTables& code = reader_.code();
-    for (std::size_t site = block_lengths_.size(); site < code.sites.size(); ++site) {
-        const bool block = code.sites[site].kind == TRACE_SITE_BLOCK;
-        block_lengths_.push_back(static_cast<std::uint16_t>(
-            block ? code.blocks[code.instrs[code.sites[site].instr].block].instr_count : 0));
+    const auto block_of = [&](std::uint32_t site) -> const trace_block_t& {
+        return code.blocks[code.instrs[code.sites[site].instr].block];
+    };
+    for (std::size_t i = block_lengths_.size(); i < code.sites.size(); ++i) {
+        const auto site = static_cast<std::uint32_t>(i);
+        const unsigned kind = code.sites[site].kind;
+        block_lengths_.push_back(kind == TRACE_SITE_BLOCK
+                                     ? static_cast<std::uint16_t>(block_of(site).instr_count)
+                                 : kind == TRACE_SITE_BLOCK_LEFT ? kLeft
+                                                                 : std::uint16_t{0});
     }
     std::uint64_t instructions = 0;
     for (const trace_record_t& record : records) {
-        instructions += block_lengths_[record.site];
-        if (code.sites[record.site].kind != TRACE_SITE_BLOCK_LEFT) continue;
-        const trace_block_t& block = code.blocks[code.instrs[code.sites[record.site].instr].block];
-        instructions -=
-            block.instr_count - std::min<std::uint64_t>(record.value, block.instr_count);
+        const std::uint16_t length = block_lengths_[record.site];
+        instructions += length;
+        if (length != kLeft) continue;
+        const std::uint32_t all = block_of(record.site).instr_count;
+        instructions -= kLeft + (all - std::min<std::uint64_t>(record.value, all));
     }
     thread.instructions += instructions;
     thread.records += records.size();

@@ -90,7 +90,7 @@ class ImageRecorder {
     std::map<std::uint32_t, Thread> threads_;  // by slot
     std::size_t open_ = 0;                     // number of chunks
     std::uint64_t parts_ = 0;
-    std::vector<std::uint16_t> block_lengths_;  // by site; 0 for sites that are not blocks
+    std::vector<std::uint16_t> block_lengths_;            // by site; see count()
     std::uint64_t events_seen_ = 0, events_written_ = 0;  // bytes
     // By slot: places in the event log.
     std::map<std::uint32_t, std::deque<std::uint64_t>> markers_;

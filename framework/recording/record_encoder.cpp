@@ -1,12 +1,9 @@
-#include "framework/recording/record_coding.h"
-
-#include "assay/trace_file.h"
-#include "framework/support/error.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include "framework/recording/address_prediction.h"
+#include "framework/recording/record_coding.h"
 
 namespace assay::recording {
 namespace {
@@ -37,28 +34,6 @@ static_assert(std::endian::native == std::endian::little);
 unsigned further(std::uint64_t difference) {
     const auto bytes = static_cast<unsigned>(std::bit_width(difference | 1) + 7) / 8;
     return std::min(bytes, 5U) - 1;
-}
-
-// Learns the value of a site that is no TRACE_SITE_VALUE, as trace_learn_value() does.
-void learn_address(trace_predictor_t& predictor, trace_site_state_t& state, unsigned kind,
-                   std::uint64_t value, bool by_stride, bool by_relative) {
-    // By stride, by relative and trust.
-    static constexpr std::uint8_t kTrust[2][2][4] = {{{0, 1, 2, 3}, {1, 2, 3, 3}},
-                                                     {{0, 0, 1, 2}, {0, 1, 2, 3}}};
-    state.trust = kTrust[by_stride][by_relative][state.trust];
-    const auto delta = static_cast<std::int64_t>(value - state.last);
-    const auto near = static_cast<std::int32_t>(delta);
-    const std::int32_t near_delta = near == delta ? near : 0;
-    state.stride = near_delta == state.last_delta ? near_delta : state.stride;
-    state.last_delta = near_delta;
-    state.last = value;
-    const unsigned accesses = kind <= TRACE_SITE_MODIFY ? kind : 0;
-    static_assert(TRACE_SITE_READ == 1 && TRACE_SITE_WRITE == 2 && TRACE_SITE_MODIFY == 3);
-    predictor.read = accesses & TRACE_SITE_READ ? value : predictor.read;
-    predictor.written = accesses & TRACE_SITE_WRITE ? value : predictor.written;
-    std::uint64_t& base = predictor.bases[trace_region(value)];
-    state.relative = value - base;
-    base = value;
 }
 
 }  // namespace
@@ -211,26 +186,43 @@ void RecordEncoder::add(std::span<const trace_record_t> records,
             trace_learn_block(&predictor, record.site);
             continue;
         }
+        if (trace_is_value(&site)) {
+            predictor_ = predictor;
+            add_value(writer, record, predicted_site);
+            predictor = predictor_;
+            continue;
+        }
         trace_site_state_t& state = states_[record.site];
-        const std::uint64_t base = trace_base(&predictor, record.site), last = state.last;
-        const bool by_stride = trace_guess_stride(&state) == record.value;
-        const bool by_relative = trace_guess_relative(&state, base) == record.value;
-        const bool favours_relative = state.trust >= 2;
-        if (trace_is_value(&site))
-            trace_learn_value(&predictor, record.site, base, record.value);
-        else
-            learn_address(predictor, state, site.kind, record.value, by_stride, by_relative);
+        const AddressGuesses guesses(predictor, state);
+        learn_address(predictor, state, site.kind, guesses, record.value);
         trace_learn_site(&predictor, record.site);
-        if (favours_relative ? by_relative : by_stride)
+        if (record.value == guesses.favoured())
             writer.add(record, predicted_site);
-        else if (by_stride || by_relative)
+        else if (record.value == guesses.other())
             writer.add_by_other(record, predicted_site);
         else
-            writer.add_by_neither(record, predicted_site, last, base);
+            writer.add_by_neither(record, predicted_site, guesses.last, guesses.base);
     }
     writer.end();
     predictor_ = predictor;
     records_ += records.size();
+}
+
+void RecordEncoder::add_value(Writer& writer, const trace_record_t& record,
+                              std::uint32_t predicted_site) {
+    const trace_site_state_t& state = states_[record.site];
+    const std::uint64_t base = trace_base(&predictor_, record.site), last = state.last;
+    const std::uint64_t stride = trace_guess_stride(&state);
+    const std::uint64_t relative = trace_guess_relative(&state, base);
+    const bool favours_relative = state.trust >= 2;
+    if (record.value == (favours_relative ? relative : stride))
+        writer.add(record, predicted_site);
+    else if (record.value == (favours_relative ? stride : relative))
+        writer.add_by_other(record, predicted_site);
+    else
+        writer.add_by_neither(record, predicted_site, last, base);
+    trace_learn_value(&predictor_, record.site, base, record.value);
+    trace_learn_site(&predictor_, record.site);
 }
 
 std::vector<std::byte> RecordEncoder::take() {
@@ -255,164 +247,6 @@ std::vector<std::byte> RecordEncoder::take() {
     }
     reset();
     return content;
-}
-
-namespace {
-
-// Does what trace_learn_value() does for a reference that the favoured predictor predicts. Only for
-// traces without values, because predictions of values depend on the last accesses to memory.
-std::uint64_t next_address(trace_predictor_t& predictor, std::uint32_t site) {
-    trace_site_state_t& state = predictor.sites[site];
-    const std::uint64_t stride = trace_guess_stride(&state);
-    const std::uint64_t relative =
-        trace_guess_relative(&state, predictor.bases[trace_region(state.last)]);
-    const bool by_relative = state.trust >= 2;
-    const std::uint64_t address = by_relative ? relative : stride;
-    if (stride != relative) state.trust = by_relative ? 3 : 0;
-    const auto delta = static_cast<std::int64_t>(address - state.last);
-    const auto near = static_cast<std::int32_t>(delta);
-    const std::int32_t near_delta = near == delta ? near : 0;
-    state.stride = near_delta == state.last_delta ? near_delta : state.stride;
-    state.last_delta = near_delta;
-    state.last = address;
-    std::uint64_t& base = predictor.bases[trace_region(address)];
-    state.relative = address - base;
-    base = address;
-    return address;
-}
-
-}  // namespace
-
-RecordDecoder::RecordDecoder(std::span<const trace_site_t> table) : chains_(table) {
-    if (trace_decoder_init(&decoder_, table.data(), static_cast<std::uint32_t>(table.size())) != 0)
-        throw Error("not enough memory to decode a trace");
-}
-
-bool RecordDecoder::begin(const trace_chunk_t& chunk, std::span<const std::byte> content) {
-    chains_.reset();
-    return trace_records_begin(&decoder_, &chunk, content.data()) == 0;
-}
-
-std::size_t RecordDecoder::next(std::span<trace_record_t> records) {
-    std::size_t done = 0;
-    while (done < records.size() && decoder_.left != 0) {
-        trace_record_t& record = records[done];
-        if (!next_block(record) && !next_record(record)) break;
-        ++done;
-        const unsigned length = chains_.references(record.site);
-        if (length == 0) continue;
-        const auto most = std::min<std::uint64_t>(decoder_.left, records.size() - done);
-        record.value = next_references(
-            record.site + 1, records.subspan(done, std::min<std::uint64_t>(length, most)));
-        done += record.value;
-    }
-    return done;
-}
-
-// Decodes a block's record if a block is predicted. Otherwise returns false.
-bool RecordDecoder::next_block(trace_record_t& record) {
-    trace_predictor_t& predictor = decoder_.predictor;
-    const std::uint32_t next = predictor.sites[predictor.last].next;
-    if (decoder_.run == 0 || next == 0 || !chains_.is_block(next - 1)) return false;
-    const std::uint32_t successor = *trace_successor(&predictor);
-    const std::uint32_t site = (successor != 0 ? successor : next) - 1;
-    // A block was predicted and a block follows, so no chain changes.
-    trace_learn_block(&predictor, site);
-    record = {0, site, 0};
-    --decoder_.run;
-    --decoder_.left;
-    return true;
-}
-
-// Decodes any record. False if the chunk is damaged.
-bool RecordDecoder::next_record(trace_record_t& record) {
-    const trace_predictor_t& predictor = decoder_.predictor;
-    const std::uint32_t last = predictor.last;
-    const std::uint32_t before = predictor.sites[last].next;
-    if (!trace_next_record(&decoder_, &record)) return false;
-    const std::uint32_t after = predictor.sites[last].next;
-    if (before != after) chains_.change_next(last, before, after);
-    return true;
-}
-
-// Decodes references of `first` and the sites after it, until a record of another site comes or
-// `records` is full.
-std::size_t RecordDecoder::next_references(std::uint32_t first, std::span<trace_record_t> records) {
-    trace_predictor_t& predictor = decoder_.predictor;
-    std::uint64_t run = decoder_.run;
-    std::uint32_t site = first;
-    trace_miss_kind_t room;
-    for (trace_record_t& record : records) {
-        std::uint64_t address = 0;
-        if (run != 0 && !chains_.has_values()) {
-            --run;
-            address = next_address(predictor, site);
-        } else if (run != 0) {
-            --run;
-            address = trace_next_value(&decoder_, site, &trace_miss_kinds[0]);
-        } else {
-            const unsigned char* const before = decoder_.flags.at;
-            const trace_miss_kind_t* const miss = trace_next_miss(&decoder_, &room);
-            if (!miss || miss->flags & (TRACE_MISS_SITE | TRACE_MISS_AUX)) {
-                decoder_.flags.at = before;
-                break;
-            }
-            address = trace_next_value(&decoder_, site, miss);
-            trace_next_run(&decoder_);
-            run = decoder_.run;
-        }
-        record = {address, site, 0};
-        ++site;
-    }
-    const std::uint32_t count = site - first;
-    decoder_.run = run;
-    decoder_.left -= count;
-    predictor.last += count;
-    return count;
-}
-
-namespace {
-
-constexpr unsigned kMostReferences = 255;
-
-bool is_reference(const trace_site_t& site) {
-    return site.kind == TRACE_SITE_READ || site.kind == TRACE_SITE_WRITE ||
-           site.kind == TRACE_SITE_MODIFY;
-}
-
-// True if the prediction is the next site of the table.
-bool is_in_order(std::uint32_t site, std::uint32_t next) {
-    return next == 0 || next == site + 2;
-}
-
-}  // namespace
-
-SiteChains::SiteChains(std::span<const trace_site_t> table) : table_(table), chains_(table.size()) {
-    unsigned behind = 0;  // the number of references after site i
-    for (std::size_t i = table.size(); i-- > 0;) {
-        chains_[i].kind = table[i].kind;
-        has_values_ = has_values_ || trace_is_value(&table[i]);
-        if (is_reference(table[i])) {
-            behind += behind < kMostReferences ? 1 : 0;
-            continue;
-        }
-        if (table[i].kind == TRACE_SITE_BLOCK)
-            chains_[i].references = static_cast<std::uint8_t>(behind);
-        behind = 0;
-    }
-}
-
-void SiteChains::reset() {
-    for (Chain& chain : chains_) chain.departures = 0;
-}
-
-void SiteChains::change_next(std::uint32_t site, std::uint32_t before, std::uint32_t after) {
-    const bool was_in_order = is_in_order(site, before);
-    if (was_in_order == is_in_order(site, after)) return;
-    std::uint32_t block = site;
-    while (block > 0 && site - block < kMostReferences && is_reference(table_[block])) --block;
-    if (site - block >= chains_[block].references) return;
-    chains_[block].departures += was_in_order ? 1 : -1;
 }
 
 }  // namespace assay::recording
