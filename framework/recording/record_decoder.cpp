@@ -1,6 +1,5 @@
-#include "assay/trace_file.h"
-#include "framework/recording/address_prediction.h"
 #include "framework/recording/record_coding.h"
+
 #include "framework/support/error.h"
 
 #include <algorithm>

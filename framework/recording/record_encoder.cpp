@@ -1,9 +1,9 @@
+#include "framework/recording/record_coding.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstring>
-#include "framework/recording/address_prediction.h"
-#include "framework/recording/record_coding.h"
 
 namespace assay::recording {
 namespace {
@@ -44,7 +44,7 @@ void RecordEncoder::Stream::reserve(std::size_t bytes) {
     at = room.data() + used;
 }
 
-// The ends of the streams, which the compiler keeps in registers.
+// The ends of the streams, which the compiler keeps in registers. `records`: the most that follow.
 class RecordEncoder::Writer {
   public:
     Writer(RecordEncoder& encoder, std::size_t records) : encoder_(encoder), run_(encoder.run_) {

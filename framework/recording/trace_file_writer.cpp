@@ -76,8 +76,8 @@ void TraceFileWriter::append(const trace_chunk_t& header, std::span<const std::b
 
 namespace {
 
-// Encoding takes about as long as two threads take to compress.
-constexpr std::size_t kUsefulThreads = 4;
+// One thread encodes, which takes longer than compressing.
+constexpr std::size_t kUsefulThreads = 2;
 
 }  // namespace
 
