@@ -107,8 +107,7 @@ struct SimulationPoint {
     std::uint64_t begin, end;
 };
 inline constexpr std::uint32_t kMostPoints = 2048;
-// The driver finds the begin of a point to the basic block only during the warm-up. Until then it
-// counts instructions unit by unit, and can be late by the length of a unit.
+// Shorter warm-ups and intervals of points are refused.
 inline constexpr std::uint64_t kShortestWarmUp = 1000;
 
 // The part that a record of kind TRACE_SITE_BURST ends: its `aux`. Recordings have two further

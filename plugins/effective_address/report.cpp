@@ -135,7 +135,8 @@ std::vector<const Operand*> by_references(const Tracker& tracker) {
     for (const Operand& operand : tracker.operands())
         if (operand.references() != 0) sorted.push_back(&operand);
     std::stable_sort(sorted.begin(), sorted.end(), [](const Operand* a, const Operand* b) {
-        return a->references() > b->references();
+        if (a->references() != b->references()) return a->references() > b->references();
+        return a->pc() < b->pc();
     });
     return sorted;
 }

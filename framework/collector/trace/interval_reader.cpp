@@ -116,8 +116,11 @@ void IntervalReader::count(Unfinished& to, std::uint32_t slot, std::uint32_t blo
 
 void IntervalReader::learn(const CodeTables& code) {
     for (auto block = static_cast<std::uint32_t>(first_.size()); block < code.blocks.size();
-         ++block)
-        first_.push_back(first_at_.try_emplace(code.blocks[block].pc, block).first->second);
+         ++block) {
+        const std::uint64_t address = code.blocks[block].pc;
+        first_.push_back(first_at_.try_emplace(address, block).first->second);
+        addresses_.push_back(address);
+    }
 }
 
 void IntervalReader::add(Unfinished& to, std::uint32_t block, std::int64_t instructions) {
@@ -140,7 +143,13 @@ Interval IntervalReader::finish(std::uint32_t thread, bool complete, Unfinished&
         made.row.instructions += static_cast<std::uint64_t>(instructions);
     }
     unfinished.touched = std::move(owing);
-    if (estimates_) stretch(made, length);
+    if (estimates_) {
+        // The order decides how numbers are rounded. That of addresses is the same in a replay.
+        std::ranges::sort(made.blocks, {},
+                          [this](const auto& each) { return addresses_[each.block]; });
+        stretch(made, length);
+        std::ranges::sort(made.blocks, {}, &trace_interval_block_t::block);
+    }
     made.row.size = sizeof made.row;
     made.row.thread = thread;
     made.row.complete = complete ? 1 : 0;

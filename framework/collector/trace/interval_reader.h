@@ -66,7 +66,8 @@ class IntervalReader {
                     std::uint64_t length) const;
 
     std::unordered_map<std::uint64_t, std::uint32_t> first_at_;  // blocks by address
-    std::vector<std::uint32_t> first_;  // by block: the first block of its address
+    std::vector<std::uint32_t> first_;      // by block: the first block of its address
+    std::vector<std::uint64_t> addresses_;  // by block
     std::map<std::uint32_t, Unfinished> threads_;
     std::map<std::uint32_t, std::uint32_t> users_;  // by slot: the last thread that used it
     std::map<std::uint32_t, std::vector<std::uint64_t>> counters_;  // by slot: as last recorded

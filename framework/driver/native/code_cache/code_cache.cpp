@@ -145,7 +145,7 @@ void CodeCache::begin_half() {
     for (PcMap<std::uint32_t>& table : tables_) table.clear();
     pages_.clear();
     suspended_.clear();
-    for (const Version version : {kPlain, kCollecting, kExact})
+    for (const Version version : {kPlain, kCollecting, kExact, kApproach})
         if (used_[version]) clear_landings(version);
 }
 

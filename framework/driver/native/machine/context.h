@@ -25,11 +25,15 @@ using namespace driver;  // the parts shared with the replay
 
 using driver::FirstLevel;
 
-// Code is translated in up to three versions: without instrumentation, with the instrumentation
-// that the specification asks for, and kExact. A kExact version is like kCollecting, but the thread
-// leaves it exactly where an interval ends: Intervals.
-enum Version : std::uint8_t { kPlain, kCollecting, kExact };
-inline constexpr std::size_t kVersions = 3;
+// Code is translated in up to four versions: without instrumentation, with the instrumentation
+// that the specification asks for, and two that a thread leaves at an exact block. kExact is like
+// kCollecting up to the end of an interval: Intervals. kApproach is like kPlain up to the start of
+// a burst: Bursts.
+enum Version : std::uint8_t { kPlain, kCollecting, kExact, kApproach };
+inline constexpr std::size_t kVersions = 4;
+inline constexpr bool collects(Version version) {
+    return version == kCollecting || version == kExact;
+}
 
 inline constexpr std::size_t kIndirectEntries = 65536;  // in each version
 // A table of most recent lines covers at most 4096 bytes of address space per filter: see

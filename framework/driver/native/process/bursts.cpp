@@ -8,35 +8,21 @@ namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
 
-// The state of the generator must not be 0.
-std::uint64_t seed(std::uint32_t thread) {
-    constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // 2^64 divided by the golden ratio
-    return (thread + 1ULL) * kOdd;
-}
-
-// xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled",
-// ACM Transactions on Mathematical Software 42, 2016.
-std::uint64_t next(std::uint64_t& state) {
-    state ^= state >> 12;
-    state ^= state << 25;
-    state ^= state >> 27;
-    constexpr std::uint64_t kMultiplier = 0x2545f4914f6cdd1d;
-    return state * kMultiplier;
-}
+// The instructions of an approach. A thread enters it late, by at most the length of a unit.
+constexpr std::uint64_t kApproachInstrs = 1000;
 
 }  // namespace
 
 void Bursts::begin(Context& context, std::uint32_t thread) {
     if (!wanted()) return;
-    part_ = Part::kRest;
-    random_ = seed(thread);
+    places_ = driver::BurstPlaces(regions(), thread);
     context.countdown = 0;
     boundary_ = 0;
     next_interval_ = regions().sample_interval;
     counts_.skip();  // another thread may have used this slot
     trace_.set_executed(0);
     has_points_ = regions().points != 0;
-    if (!has_points_) return begin_period(context);
+    if (!has_points_) return rest(context, places_.next_rest());
     constexpr std::uint32_t kFirst = 0;
     point_ = thread == kFirst ? 0 : tables_.points().size();
     begin_next_point(context);
@@ -58,28 +44,21 @@ void Bursts::go_on(Context& context, std::uint64_t instructions) {
     context.countdown += static_cast<std::int64_t>(instructions);
 }
 
-// The burst, with its warm-up, starts at a random place such that it ends within the period.
-void Bursts::begin_period(Context& context) {
-    const std::uint64_t captured = regions().sample_burst + regions().sample_warm_up;
-    const std::uint64_t before = next(random_) % (regions().sample_period - captured + 1);
-    rest_ = regions().sample_period - captured - before;
-    go_on(context, before);
+// Captures nothing for so many instructions.
+void Bursts::rest(Context& context, std::uint64_t instructions) {
+    const std::uint64_t approach = std::min(instructions, kApproachInstrs);
+    part_ = instructions == approach ? Part::kApproach : Part::kRest;
+    go_on(context, part_ == Part::kRest ? instructions - approach : approach);
 }
 
 // Begins the next point, if any, after a warm-up as long as there is room for.
 void Bursts::begin_next_point(Context& context) {
-    if (point_ == tables_.points().size()) {
-        part_ = Part::kRest;
-        return go_on(context, kNever);
-    }
+    if (point_ == tables_.points().size()) return rest(context, kNever);
     const std::uint64_t begin = tables_.points()[point_].begin;
     const std::uint64_t warm_up = begin - std::min(begin, regions().sample_warm_up);
-    if (warm_up > boundary_) {
-        part_ = Part::kRest;
-        return go_to(context, warm_up);
-    }
+    if (warm_up > boundary_) return rest(context, warm_up - boundary_);
     // At the program's start there is no code yet for a record.
-    if (executed(context) != 0) send_end(context, trace::kRestEnds);
+    if (boundary_ != 0) send_end(context, trace::kRestEnds);
     part_ = Part::kWarmUp;
     go_to(context, begin);
 }
@@ -106,9 +85,14 @@ void Bursts::has_left(Context& context) {
 }
 
 void Bursts::change(Context& context) {
-    if (part_ == Part::kRest && has_points_) return begin_next_point(context);
-    if (part_ == Part::kRest && regions().recorded != 0) send_end(context, trace::kRestEnds);
-    if (part_ == Part::kRest && regions().sample_warm_up != 0) {
+    if (part_ == Part::kRest) {
+        part_ = Part::kApproach;
+        return go_on(context, kApproachInstrs);
+    }
+    const bool rest_ends = part_ == Part::kApproach;
+    if (rest_ends && has_points_) return begin_next_point(context);
+    if (rest_ends && regions().recorded != 0) send_end(context, trace::kRestEnds);
+    if (rest_ends && regions().sample_warm_up != 0) {
         part_ = Part::kWarmUp;
         return go_on(context, regions().sample_warm_up);
     }
@@ -125,9 +109,7 @@ void Bursts::change(Context& context) {
         ++point_;
         return begin_next_point(context);
     }
-    part_ = Part::kRest;
-    go_on(context, rest_);
-    begin_period(context);
+    rest(context, places_.next_rest());
 }
 
 void Bursts::send_end(const Context& context, trace::EndOf of) {

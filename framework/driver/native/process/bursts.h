@@ -4,7 +4,7 @@
 // Instead of bursts there may be simulation points (record --simpoints): listed intervals of the
 // first thread.
 //
-// A thread executes the collecting version in its bursts, and otherwise the plain one.
+// A thread executes the collecting version in its bursts, and otherwise one that captures nothing.
 // Context::countdown is the number of instructions to the next start or end of a burst:
 //
 //   - The collecting version counts each block down, like for the boundaries of Regions.
@@ -14,6 +14,9 @@
 //     before that block (Block::position). A jump from one unit to another does both at once, in
 //     separate code if the target was unknown at translation. A jump back within a unit counts
 //     right there.
+//   - The approach, the last instructions before a burst or its warm-up, has a version that
+//     captures nothing either, but counts each block down. Bursts therefore start at the same block
+//     in every run, and in a replay.
 //
 // A burst may have a warm-up right before it, which is captured in the same way; the collector
 // tells them apart. At the end of each, the thread sends its block counts and completes its buffer,
@@ -29,6 +32,7 @@
 
 #include "framework/driver/native/code_cache/code_cache.h"
 #include "framework/driver/native/trace/thread_trace.h"
+#include "framework/driver/shared/burst_places.h"
 
 #include <cstdint>
 #include <vector>
@@ -43,7 +47,12 @@ class Bursts {
 
     bool wanted() const { return trace::has_bursts(regions()); }
     // True in a burst and in the warm-up before it.
-    bool in_burst() const { return part_ != Part::kRest; }
+    bool in_burst() const { return part_ == Part::kWarmUp || part_ == Part::kBurst; }
+    // The version that the thread has to execute, inside of Regions.
+    Version version() const {
+        if (part_ == Part::kApproach) return kApproach;
+        return part_ == Part::kRest ? kPlain : kCollecting;
+    }
 
     // The thread starts, or continues in a new image, whose counters are zero.
     void begin(Context& context, std::uint32_t thread);
@@ -59,12 +68,12 @@ class Bursts {
     void change(Context& context);
 
   private:
-    enum class Part : std::uint8_t { kRest, kWarmUp, kBurst };
+    enum class Part : std::uint8_t { kRest, kApproach, kWarmUp, kBurst };
 
     const trace::Regions& regions() const { return tables_.spec().regions; }
     std::uint64_t executed(const Context& context) const;
     void go_on(Context& context, std::uint64_t instructions);
-    void begin_period(Context& context);
+    void rest(Context& context, std::uint64_t instructions);
     void begin_next_point(Context& context);
     void go_to(Context& context, std::uint64_t executed);
     void send_counts();
@@ -75,8 +84,7 @@ class Bursts {
     TraceTables& tables_;
     ThreadTrace& trace_;
     BlockCounts counts_;  // that were sent
-    std::uint64_t random_ = 0;
-    std::uint64_t rest_ = 0;           // instructions of the period after its burst
+    driver::BurstPlaces places_;
     std::size_t point_ = 0;            // index of the next or current point
     bool has_points_ = false;          // true: points; false: periods
     std::uint64_t boundary_ = 0;       // executed instructions when the countdown is 0

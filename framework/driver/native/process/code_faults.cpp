@@ -102,9 +102,9 @@ void CodeFaults::leave_before(Context& context, const RecoveryPoint& point, std:
     if (point.rcx_is_target) gregs[REG_RCX] = static_cast<greg_t>(context.indirect_rcx);
     const std::uint32_t count = point.executed - (executed ? 0U : 1U);
     const Block& block = code_.cache.block_at(host_pc, point.block);
-    if (block.version != kPlain && (point.counted ? count != block.instr_count : count != 0))
+    if (collects(block.version) && (point.counted ? count != block.instr_count : count != 0))
         count_left_block(context, block.id, count, point.counted);
-    if (block.version != kPlain && count != block.instr_count &&
+    if (collects(block.version) && count != block.instr_count &&
         code_.trace.captures(trace::kCaptureBlocks))
         trace_.append(count, code_.trace.driver_site(block.first_instr, TRACE_SITE_BLOCK_LEFT));
     if (block.counts_at_exits)

@@ -264,7 +264,7 @@ void Thread::refuse_fault(int number, const siginfo_t& info, const ucontext_t* i
 
 Version Thread::version() const {
     Version version = process.regions.version_of(*context);
-    if (bursts.wanted() && !bursts.in_burst()) version = kPlain;
+    if (version == kCollecting && bursts.wanted()) version = bursts.version();
     return version == kCollecting && intervals.near_end() ? kExact : version;
 }
 
@@ -300,13 +300,13 @@ bool Thread::wait_while_held() {
 }
 
 bool Thread::captures_calls() const {
-    return version() != kPlain && process.trace.captures(trace::kCaptureCalls);
+    return collects(version()) && process.trace.captures(trace::kCaptureCalls);
 }
 
 // A profiler that follows blocks also has to know why another block comes next.
 bool Thread::tells_handlers() const {
     return captures_calls() ||
-           (version() != kPlain && process.trace.captures(trace::kCaptureBlocks));
+           (collects(version()) && process.trace.captures(trace::kCaptureBlocks));
 }
 
 // There is no site outside of bursts. record_stack() may run in a burst although stack_site() ran
@@ -321,7 +321,7 @@ std::uint32_t Thread::stack_site() {
 
 void Thread::record_stack(std::uint32_t site) {
     if (captures_calls() && site != kNoSite) trace.append(context->gpr[RSP], site);
-    if (context->call_tree != nullptr && version() != kPlain)
+    if (context->call_tree != nullptr && collects(version()))
         context->call_tree->arrive(context->pc, context->gpr[RSP], true);
 }
 

@@ -41,7 +41,7 @@ void Execution::run() {
         next_ = nullptr;
         if (block == nullptr) continue;
         context_.entry = block->entry;
-        const bool follows_calls = context_.call_tree != nullptr && block->version != kPlain;
+        const bool follows_calls = context_.call_tree != nullptr && collects(block->version);
         if (follows_calls) look_at_stack(*block);
         thread_.bursts.enters(context_, *block, process_.regions.version_of(context_) == kPlain);
         enter();

@@ -24,7 +24,7 @@ CallRecords::CallRecords(Thread& thread, long number)
     : thread_(thread),
       number_(number),
       wanted_(thread.process.trace.captures(trace::kCaptureSystemCalls) &&
-              thread.version() != kPlain) {
+              collects(thread.version())) {
     if (!wanted_) return;
     const Context& context = *thread.context;
     const TraceTables& trace = thread.process.trace;

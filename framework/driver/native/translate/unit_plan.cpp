@@ -74,9 +74,10 @@ bool Planner::decode_block(std::uint64_t pc, UnitPlan& out, unsigned limit) {
         ++block.count;
         pc = instruction.next_pc();
         if (ends_block(instruction.form->flow)) break;
-        if (out.collects() && (Captures::end_block(trace_.spec(), instruction) ||
-                               (regions_.samples() && is_predicted(instruction))))
+        if ((out.collects() || regions_.counts()) &&
+            Captures::end_block(trace_.spec(), instruction))
             break;
+        if (regions_.samples() && out.version != kPlain && is_predicted(instruction)) break;
         block.ends_with_position = out.collects() && stores_position(instruction);
         if (block.ends_with_position) break;
         // The instruction may change the next one.
@@ -115,7 +116,7 @@ bool Planner::counts_slices() const {
 void Planner::set_gates(PlannedBlock& block, const UnitPlan& plan) const {
     block.enters_function = regions_.is_entry(block.pc);
     block.allocates = allocation_functions_.find(block.pc) != nullptr;
-    block.counted_down = regions_.counts() || (regions_.samples() && plan.collects());
+    block.counted_down = regions_.counts() || (regions_.samples() && plan.version != kPlain);
     block.counted_in_slice = counts_slices();
     const bool first = plan.blocks.empty();
     block.counted_in_interval = trace_.spec().interval != 0 && plan.collects() &&

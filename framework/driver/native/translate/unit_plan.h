@@ -119,7 +119,7 @@ struct UnitPlan {
                    ? kCodeForm
                    : instructions[reference.instr].form->references[reference.number];
     }
-    bool collects() const { return version != kPlain; }
+    bool collects() const { return native::collects(version); }
 
   private:
     static constexpr MemoryReference kCodeForm{};  // an address that is known now
