@@ -175,8 +175,8 @@ class Sampled(RecordingCase):
                 (["--plugin=struct_layout"], "cannot be combined with --sample"),
                 (["--plugin=classic"], "--capture=default,values=loads"),
                 (["--plugin=bbv", "--interval-size=30k"], "too short for --sample"),
-                (["--plugin=cache", "--sample=1/100"], "belongs to the run"),
-                (["--plugin=cache", "--warm-up=1k"], "belongs to the run")):
+                (["--plugin=cache", "--sample=1/100"], "has only a part of the run"),
+                (["--plugin=cache", "--warm-up=1k"], "--sample")):
             errors = self.assay("replay", *words, "-o", "/dev/null", trace, status=125)
             self.assertEqual(errors.count("\n"), 1, errors)
             self.assertIn(said, errors)

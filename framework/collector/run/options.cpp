@@ -175,23 +175,23 @@ void add_regions(CommandLine& line, CoreSettings& s) {
              "begin with the Nth instruction of the first thread; 4M is 4000000\nA basic block "
              "belongs to the range of its last instruction.",
              [&s](const Setting& given) { s.regions.from_instruction = instructions_of(given); })
-        .of(kRun | kRecord);
+        .of(kRun | kRecord | kReplay);
     line.add("--to-instruction", "M",
              "end with the Mth instruction of the first thread; 4M is 4000000\nA basic block "
              "belongs to the range of its last instruction.",
              [&s](const Setting& given) { s.regions.to_instruction = instructions_of(given); })
-        .of(kRun | kRecord);
+        .of(kRun | kRecord | kReplay);
     line.add("--sample", "A/B",
              "profile bursts of A out of every B instructions, and estimate the counts of the "
              "whole run; 1/100 is 40k/4M\nNumbers may end in k, M or G. The results state the "
              "errors of the estimates.",
              sample)
-        .of(kRun);
+        .of(kRun | kReplay);
     line.add("--warm-up", "N",
              "with --sample, fill caches and predictors for N instructions before each burst, "
              "without counting; default: the largest number that a profiler asks for",
              warm_up)
-        .of(kRun);
+        .of(kRun | kReplay);
     line.add(
             "--sample", "A/B",
             "record only bursts of A out of every B instructions of each thread; 1/100 is "
@@ -279,8 +279,7 @@ void add_rules(CommandLine& line, Command command) {
                   "--simpoints records the first process only: leave --trace-children=yes out");
     line.needs("alloc-functions", "objects");
     line.needs("own", "objects");
-    if (command == kRun) line.needs("warm-up", "sample");
-    if (command != kRecord) return;
+    if (command != kRecord) return line.needs("warm-up", "sample");
     constexpr const char* kPoints = "simpoints";
     line.needs("interval-size", kPoints,
                "--interval-size is for --simpoints=FILE.simpts,FILE.weights: give both");

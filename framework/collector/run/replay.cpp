@@ -77,11 +77,17 @@ Replay::Replay(std::span<const ReplayPoint> points, const std::string& file)
     for (const ReplayPoint& point : points) {
         points_.push_back({point.settings, point.log, std::make_shared<const ProfileLog>()});
         std::uint32_t& slice = points_.back().settings.slice;
-        if (slice != 0 && (first_.image().sample_period != 0 || !first_.points().empty()))
-            throw Error(fmt::format(
-                "{} has only a part of the run, so threads cannot take turns anew: record the "
-                "program without --sample and --simpoints, or leave --schedule out",
-                file_.path()));
+        const trace::Regions& regions = point.settings.regions;
+        const char* const whole = slice != 0                      ? "schedule"
+                                  : regions.sample_period != 0    ? "sample"
+                                  : regions.from_instruction != 0 ? "from-instruction"
+                                  : regions.to_instruction != 0   ? "to-instruction"
+                                                                  : nullptr;
+        if (whole && (first_.image().sample_period != 0 || !first_.points().empty()))
+            throw Error(
+                fmt::format("{} has only a part of the run, but --{} needs all of it: record the "
+                            "program without --sample and --simpoints, or leave --{} out",
+                            file_.path(), whole, whole));
         if (slice == 0) slice = first_.image().slice;
         set_bursts(points_.back().settings, first_);
     }

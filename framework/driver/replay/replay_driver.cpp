@@ -68,12 +68,6 @@ trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
     check_content(given, values, image.content());
     if (wanted.captures & trace::kCaptureSystemCallTimes) missing("the times of system calls");
     if (wanted.objects != trace::Spec::kNoObjects) missing("what --objects needs");
-    const trace::Regions& regions = wanted.regions;
-    if (regions.from_instruction != 0 || regions.to_instruction != 0 || regions.off_at_start != 0 ||
-        regions.functions[0] != 0)
-        throw Error(
-            "a trace is replayed as a whole: give --sample, --toggle and the like when the program "
-            "is recorded");
     // Footprints and runs exist only to make a program faster.
     if (given.data.footprints() || given.data.runs()) given.data = {};
     // An interval's end empties the filters. References are then recorded again that a cache would
@@ -90,9 +84,11 @@ trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
 
 bool go_together(const trace::Spec& a, const trace::Spec& b) {
     const auto rest = [](const trace::Spec& spec) {
+        const trace::Regions& part = spec.regions;
         return std::tuple(spec.captures, spec.fetch.line_bytes, spec.interval, spec.branches,
                           spec.data.kind, spec.code_line, spec.threads, spec.recursion, spec.slice,
-                          spec.regions.sample_interval);
+                          part.from_instruction, part.to_instruction, part.sample_burst,
+                          part.sample_period, part.sample_interval, part.sample_warm_up);
     };
     return rest(a) == rest(b) && a.predictor == b.predictor;
 }
@@ -109,7 +105,8 @@ ReplayDriver::ReplayDriver(const ImageTrace& image, const trace::Spec& combined,
           point == 0
               ? PartSequence::Wanted()
               : [point](const recording::ChunkPlace& chunk) { return chunk.header.point == point; },
-          ParallelParts::useful_threads()) {
+          ParallelParts::useful_threads()),
+      range_(spec_.regions) {
     for (const Output& output : outputs) {
         segments_.push_back(std::make_unique<SegmentWriter>(output.segment, output.readers));
         segments_.back()->set_tables(plan_.shown_blocks(), plan_.shown_instrs(),
@@ -139,7 +136,7 @@ void ReplayDriver::replay() {
         problem_ = turns.problem();
     }
     if (spec_.regions.sample_period != 0) tell_executed();
-    for (auto& [slot, thread] : threads_) thread->end();
+    for (auto& [slot, running] : threads_) running->thread.end();
     for (const auto& [number, slot] : slots_) {
         slot->copy_counters(plan_.shown_blocks().size() * trace::counters(spec_));
         slot->copy_nodes();
@@ -151,42 +148,47 @@ void ReplayDriver::replay() {
 void ReplayDriver::take(const PartSequence::Part& part) {
     pass_events(part.events);
     SlotWriter& slot = slot_of(part.slot);
-    ReplayedThread& thread = thread_of(part.slot, part.thread);
+    Running& running = thread_of(part.slot, part.thread);
     if (last_slot_ != &slot) {
         if (last_slot_) last_slot_->complete();
-        thread.forget_recent_lines();
+        running.thread.forget_recent_lines();
     }
+    if (running.part && part.first_instruction) running.part->begin_chunk(*part.first_instruction);
     last_slot_ = &slot;
     std::size_t done = 0;
     for (const trace_part_marker_t& marker : part.markers) {
         const std::size_t until = std::clamp<std::size_t>(marker.record, done, part.records.size());
-        thread.take(part.records.subspan(done, until - done));
+        running.take(part.records.subspan(done, until - done));
         done = until;
-        mark(marker, part.slot, slot, thread);
+        mark(marker, part.slot, slot, running);
     }
-    thread.take(part.records.subspan(done));
+    running.take(part.records.subspan(done));
 }
 
 // Several threads use a slot, one after the other.
-ReplayedThread& ReplayDriver::thread_of(std::uint32_t slot_number, std::uint32_t number) {
+ReplayDriver::Running& ReplayDriver::thread_of(std::uint32_t slot_number, std::uint32_t number) {
     SlotWriter& slot = slot_of(slot_number);
-    std::unique_ptr<ReplayedThread>& thread = threads_[slot_number];
-    if (thread && slot.thread() == number) return *thread;
-    if (thread) thread->end();
+    std::unique_ptr<Running>& running = threads_[slot_number];
+    if (running && slot.thread() == number) return *running;
+    if (running) running->thread.end();
     slot.set_thread(number);
     const auto contexts = contexts_.find(slot_number);
-    thread = std::make_unique<ReplayedThread>(
-        image_, plan_, spec_, slot, early_ends_[slot_number],
-        contexts == contexts_.end() ? nullptr : contexts->second.get());
-    return *thread;
+    running.reset(new Running{{image_, plan_, spec_, slot, early_ends_[slot_number],
+                               contexts == contexts_.end() ? nullptr : contexts->second.get()},
+                              {}});
+    if (chooses_part(spec_.regions, image_))
+        running->part.emplace(range_, plan_, spec_, number, running->thread);
+    return *running;
 }
 
 // Some threads have not told the number themselves.
 void ReplayDriver::tell_executed() {
     for (const trace_thread_end_t& end : image_.thread_ends()) {
-        thread_of(end.slot, end.thread).check_executed(end.instructions);
+        thread_of(end.slot, end.thread).thread.check_executed(end.instructions);
         slot_of(end.slot).set_executed(end.instructions);
     }
+    for (const auto& [slot, running] : threads_)
+        if (running->part) slot_of(slot).set_executed(running->part->executed());
 }
 
 SlotWriter& ReplayDriver::slot_of(std::uint32_t number) {
@@ -236,7 +238,7 @@ void ReplayDriver::pass_events(std::uint64_t bytes) {
 
 // Writes a marker again, at its new place.
 void ReplayDriver::mark(const trace_part_marker_t& marker, std::uint32_t number, SlotWriter& slot,
-                        ReplayedThread& thread) {
+                        Running& running) {
     const std::span<const std::byte> all = image_.events();
     trace::EventHeader header;
     trace::MarkerEvent event;
@@ -251,7 +253,8 @@ void ReplayDriver::mark(const trace_part_marker_t& marker, std::uint32_t number,
     const bool of_pages =
         event.operation >= TRACE_MARKER_PAGES_4K && event.operation <= TRACE_MARKER_PAGES_SEEN;
     if (of_pages && !(spec_.captures & trace::kCaptureMappings)) return;
-    if (of_pages) thread.forget_recent_lines();
+    if (of_pages) running.thread.forget_recent_lines();
+    if (event.operation == TRACE_MARKER_THREAD_END && running.part) running.part->end();
     if (event.operation == TRACE_MARKER_THREAD_END)
         event.arguments[0] = shown_of(event.arguments[0], plan_);
     event.thread = slot.thread();

@@ -4,6 +4,7 @@
 // driver leaves out only for speed (assay/trace_vlist.h).
 #pragma once
 
+#include "framework/driver/replay/captured_part.h"
 #include "framework/driver/replay/image_trace.h"
 #include "framework/driver/replay/parallel_parts.h"
 #include "framework/driver/replay/replayed_thread.h"
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,13 +54,21 @@ class ReplayDriver {
   private:
     void replay();
     void take(const PartSequence::Part& part);
-    ReplayedThread& thread_of(std::uint32_t slot_number, std::uint32_t number);
+    // A thread, and which of its records are captured.
+    struct Running {
+        ReplayedThread thread;
+        std::optional<CapturedPart> part;  // empty: all
+        void take(std::span<const trace_record_t> records) {
+            return part ? part->take(records) : thread.take(records);
+        }
+    };
+    Running& thread_of(std::uint32_t slot_number, std::uint32_t number);
     void tell_executed();
     void pass_events(std::uint64_t bytes);
     SlotWriter& slot_of(std::uint32_t number);
     void event(trace::EventType type, std::span<const std::byte> body);
     void mark(const trace_part_marker_t& marker, std::uint32_t number, SlotWriter& slot,
-              ReplayedThread& thread);
+              Running& running);
     void tell_early_ends();
     void end();
 
@@ -68,9 +78,10 @@ class ReplayDriver {
     const std::vector<ReferenceKind> kinds_;
     std::vector<std::unique_ptr<SegmentWriter>> segments_;
     ParallelParts parts_;
+    InstructionRange range_;
     std::map<std::uint32_t, std::unique_ptr<SlotWriter>> slots_;
     std::map<std::uint32_t, std::unique_ptr<ReplayedContexts>> contexts_;  // by slot
-    std::map<std::uint32_t, std::unique_ptr<ReplayedThread>> threads_;     // by slot
+    std::map<std::uint32_t, std::unique_ptr<Running>> threads_;            // by slot
     SlotWriter* last_slot_ = nullptr;
     std::map<std::uint32_t, EarlyEnds> early_ends_;  // by slot
     std::uint64_t events_ = 0;                       // bytes of events that have been passed

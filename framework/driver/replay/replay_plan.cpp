@@ -40,7 +40,8 @@ ReplayPlan::ReplayPlan(const ImageTrace& image, const trace::Spec& spec,
 void ReplayPlan::find_native_facts() {
     native::Decoder decoder;
     const bool decodes = spec_.captures & (trace::kCaptureCode | trace::kCapturePredictions |
-                                           trace::kCaptureContexts | trace::kCaptureValues);
+                                           trace::kCaptureContexts | trace::kCaptureValues) ||
+                         spec_.regions.sample_period != 0;
     for (std::size_t i = 0; decodes && i < image_.instrs().size(); ++i) {
         const trace_instr_t& instr = image_.instrs()[i];
         native::Instruction decoded;
@@ -82,11 +83,14 @@ void ReplayPlan::plan_block(std::uint32_t number) {
     facts.instr_count = static_cast<std::uint16_t>(recorded.instr_count);
     facts.branch_site = facts.first_left_site = kNoSite;
     block.first_block = static_cast<std::uint32_t>(shown_blocks_.size());
+    // As in the native driver: see PlannedBlock.
+    const bool divides =
+        spec_.captures & trace::kCapturePredictions || spec_.regions.sample_period != 0;
     std::uint32_t first = 0;
     for (std::uint32_t i = 0; i < recorded.instr_count; ++i) {
         const std::uint32_t instr = recorded.first_instr + i;
         shown_instrs_[instr].block = static_cast<std::uint32_t>(shown_blocks_.size());
-        const bool ends = spec_.captures & trace::kCapturePredictions && retried_[instr];
+        const bool ends = divides && retried_[instr];
         if (!ends && i + 1 != recorded.instr_count) continue;
         shown_blocks_.push_back({image_.instrs()[recorded.first_instr + first].pc,
                                  recorded.first_instr + first, i + 1 - first});
@@ -127,22 +131,23 @@ void ReplayPlan::plan_block_records(const PlannedBlock& block, BlockFacts& facts
         add_site(shown_blocks_[block.first_block + i].first_instr, 0, TRACE_SITE_BLOCK_LEFT);
 }
 
-// A fetch for the first instruction, and for each that begins another line than the one before.
-// Without a filter: for all instructions.
+// A fetch for the first instruction of each shown block, and for each that begins another line than
+// the one before. Without a filter: for all instructions.
 void ReplayPlan::plan_fetches(const BlockFacts& block) {
     const bool are_all_recorded = spec_.fetch.sets == 0;
     const std::uint64_t line = std::max(spec_.fetch.line_bytes, 1U);
     for (unsigned i = 0; i < block.instr_count; ++i) {
-        const trace_instr_t& instr = image_.instrs()[block.first_instr + i];
+        const trace_instr_t& instr = shown_instrs_[block.first_instr + i];
         const std::uint64_t last = (instr.pc + instr.length - 1) / line;
-        if (!are_all_recorded && i != 0 && (instr.pc - 1) / line == last) continue;
+        const bool begins = shown_blocks_[instr.block].first_instr == block.first_instr + i;
+        if (!are_all_recorded && !begins && (instr.pc - 1) / line == last) continue;
         // An instruction has at most 15 bytes.
         const auto lines = static_cast<std::uint8_t>((last - instr.pc / line) & 15U);
         items_.push_back({.address = instr.pc,
                           .site = add_site(block.first_instr + i, instr.length, TRACE_SITE_FETCH),
                           .time = PlannedItem::reached(i),
                           .kind = PlannedItem::kFetch,
-                          .first_line = i == 0 ? std::uint8_t{0} : lines,
+                          .first_line = begins ? std::uint8_t{0} : lines,
                           .last_line = lines});
     }
 }
@@ -213,7 +218,6 @@ void ReplayPlan::plan_end(BlockFacts& block) {
 
 void ReplayPlan::plan_sites() {
     const bool predicts = spec_.captures & trace::kCapturePredictions;
-    const bool bursts = trace::has_bursts(spec_.regions);
     std::size_t first_value = 0, values_end = 0;  // of one execution
     predictions_sites_.resize(image_.sites().size(), kNoSite);
     for (std::size_t i = 0; i < image_.sites().size(); ++i) {
@@ -229,7 +233,7 @@ void ReplayPlan::plan_sites() {
         if (site.kind == TRACE_SITE_BLOCK || site.kind == TRACE_SITE_BLOCK_LEFT) {
             planned.site = block;
         } else if (trace::passes_on(spec_, site.kind) ||
-                   (bursts && site.kind == TRACE_SITE_BURST)) {
+                   (spec_.regions.points != 0 && site.kind == TRACE_SITE_BURST)) {
             planned.site = static_cast<std::uint32_t>(shown_sites_.size());
             shown_sites_.push_back(site);
         }
@@ -248,6 +252,7 @@ void ReplayPlan::plan_sites() {
     const auto add_general = [&](unsigned kind) { general_sites_[kind] = add_site(0, 0, kind); };
     if (spec_.captures & trace::kCaptureContexts) add_general(TRACE_SITE_CONTEXT);
     const bool samples = spec_.regions.sample_period != 0;
+    if (samples) add_general(TRACE_SITE_BURST);
     if (spec_.interval != 0 || samples) add_general(TRACE_SITE_BLOCK_COUNT);
     if (samples && predicts) add_general(TRACE_SITE_BLOCK_MISPREDICTIONS);
     if (spec_.interval != 0) add_general(TRACE_SITE_BLOCK_CORRECTION);

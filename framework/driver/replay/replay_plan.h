@@ -47,7 +47,8 @@ enum class BlockEnd : std::uint8_t { kOther, kConditional, kIndirect, kDirectCal
 struct PlannedBlock {
     std::uint32_t first_item;
     // In the collector's tables. With predictions, blocks also end after retried instructions,
-    // because each block has one count of mispredictions.
+    // because each block has one count of mispredictions. With bursts they do so for all profilers,
+    // so that a burst begins at the same instruction for each.
     std::uint32_t first_block;
     std::uint16_t block_count;
     bool tells_branch;  // the branch is predicted, or has a branch_site

@@ -57,7 +57,8 @@ void ReplayedThread::take(std::span<const trace_record_t> records) {
         const bool is_value = site.kind == TRACE_SITE_VALUE || site.kind == TRACE_SITE_VALUE_REST;
         if (!values_.empty() && !is_value) give_values();
         if (site.kind == TRACE_SITE_BLOCK) {
-            begin_block(site.site);
+            const PlannedBlock& block = plan_.blocks()[site.site];
+            begin_parts(block, 0, block.block_count);
             i += refer(records.subspan(i + 1, std::min(record.value, records.size() - i - 1)),
                        &site + 1);
             continue;
@@ -176,28 +177,50 @@ void ReplayedThread::refer(const PlannedSite& site, const trace_record_t& record
         slot_.append(record.value, site.site, tells_contexts_ ? contexts_->number() : record.aux);
 }
 
-void ReplayedThread::begin_block(std::uint32_t number) {
+void ReplayedThread::begin_parts(const PlannedBlock& block, std::uint32_t first,
+                                 std::uint32_t end) {
     reach_end();
-    const PlannedBlock& block = plan_.blocks()[number];
-    if (branch_) go_on_at(image_.instrs()[plan_.facts(block).first_instr].pc);
+    if (branch_) go_on_at(plan_.shown_blocks()[block.first_block + first].pc);
     if (part_end_) end_part();
     block_ = &block;
+    first_part_ = first;
+    end_of_parts_ = end;
     next_item_ = plan_.items().data() + block.first_item;
+    if (first != 0)
+        while (next_item_->time < PlannedItem::reached(position_of(first))) ++next_item_;
     if (only_counts_) {
         std::uint64_t* const counters = slot_.counters() + block.first_block * counters_;
-        for (std::uint32_t i = 0; i < block.block_count; ++i) ++counters[i * counters_];
+        for (std::uint32_t i = first; i < end; ++i) ++counters[i * counters_];
     } else {
-        count_block(block);
+        count_parts();
     }
-    if (!block.tells_branch) return;
+    if (!block.tells_branch || end != block.block_count) return;
     branch_ = &block;
-    branch_in_node_ = in_node(block.block_count - 1U);
+    branch_in_node_ = in_node(end - 1U);
 }
 
-void ReplayedThread::count_block(const PlannedBlock& block) {
-    in_nodes_.clear();
-    for (std::uint32_t i = 0; i < block.block_count; ++i) {
-        const std::uint32_t shown = plan_.counted(block, i);
+// The position in the present block of the first instruction of a part.
+unsigned ReplayedThread::position_of(std::uint32_t part) const {
+    return plan_.shown_blocks()[block_->first_block + part].first_instr -
+           plan_.facts(*block_).first_instr;
+}
+
+void ReplayedThread::end_parts() {
+    while (next_item_->time < PlannedItem::reached(position_of(end_of_parts_)))
+        do_item(*next_item_++);
+    next_item_ = &kNothing;
+}
+
+void ReplayedThread::leave(std::uint64_t pc) {
+    reach_end();
+    go_on_at(pc);
+    next_item_ = &kNothing;
+}
+
+void ReplayedThread::count_parts() {
+    in_nodes_.assign(first_part_, nullptr);
+    for (std::uint32_t i = first_part_; i < end_of_parts_; ++i) {
+        const std::uint32_t shown = plan_.counted(*block_, i);
         if (spec_.interval != 0) count_instructions(shown, plan_.shown_blocks()[shown]);
         if (samples_) touch(shown);
         if (counts_) ++slot_.counters()[shown * counters_];
@@ -261,12 +284,11 @@ void ReplayedThread::leave_block(std::uint64_t executed) {
         do_item(*next_item_++);
     next_item_ = &kNothing;
     branch_ = nullptr;
-    std::uint64_t before = 0;
-    for (std::uint32_t i = 0; i < block_->block_count; ++i) {
+    for (std::uint32_t i = first_part_; i < end_of_parts_; ++i) {
         const std::uint32_t shown = plan_.counted(*block_, i);
-        const std::uint64_t count = plan_.shown_blocks()[shown].instr_count;
+        const std::uint64_t count = plan_.shown_blocks()[shown].instr_count,
+                            before = position_of(i);
         const std::uint64_t done = std::min(count, executed - std::min(executed, before));
-        before += count;
         if (done == count) continue;
         // Later blocks have not begun.
         const std::uint32_t first_left_site = plan_.facts(*block_).first_left_site;

@@ -29,6 +29,14 @@ class ReplayedThread {
                    SlotWriter& slot, EarlyEnds& early_ends, ReplayedContexts* contexts);
 
     void take(std::span<const trace_record_t> records);
+    // For a part of a run (CapturedPart). begin_parts() begins the shown blocks `first` to `end` -
+    // 1 of `block`, whose record take() does not get. If others follow, end_parts() ends them.
+    void begin_parts(const PlannedBlock& block, std::uint32_t first, std::uint32_t end);
+    void end_parts();
+    // The thread goes on at `pc`, and is not captured there.
+    void leave(std::uint64_t pc);
+    // With bursts. `executed`: instructions of the thread.
+    void end_burst(trace::EndOf of, std::uint64_t executed);
     // Call this after the thread's last record.
     void end();
     // Call this before the thread goes on after another one. The other thread may have changed what
@@ -41,10 +49,9 @@ class ReplayedThread {
     void check_executed(std::uint64_t instructions);
 
   private:
-    void begin_block(std::uint32_t number);
-    void count_block(const PlannedBlock& block);
+    unsigned position_of(std::uint32_t part) const;
+    void count_parts();
     void pass_boundary(const trace_record_t& record, const PlannedSite& site);
-    void pass_end_of_burst(const trace_record_t& record, const PlannedSite& site);
     void send_intervals(std::uint64_t executed);
     void touch(std::uint32_t block);
     void end_part();
@@ -104,8 +111,9 @@ class ReplayedThread {
     };
     std::vector<Interrupted> interrupted_;
 
-    const PlannedBlock* block_ = nullptr;   // in execution
-    const PlannedItem* next_item_;          // of this block
+    const PlannedBlock* block_ = nullptr;              // in execution
+    std::uint32_t first_part_ = 0, end_of_parts_ = 0;  // its shown blocks that are captured
+    const PlannedItem* next_item_;                     // of this block
     const PlannedBlock* branch_ = nullptr;  // the block whose branch target is not known yet
     // The values of one execution, in recorded order. The order of the wanted list can differ.
     std::vector<trace_record_t> values_;

@@ -120,7 +120,7 @@ void ReplayedThread::pass_boundary(const trace_record_t& record, const PlannedSi
         reach_end();
         return go_on_at(record.value);
     }
-    if (samples_) return pass_end_of_burst(record, site);
+    if (samples_) return end_burst(static_cast<trace::EndOf>(record.aux), record.value);
     if (site.site == kNoSite || record.aux == trace::kThreadEnds) return;
     reach_end();
     if (record.aux == trace::kRestEnds) {
@@ -133,23 +133,23 @@ void ReplayedThread::pass_boundary(const trace_record_t& record, const PlannedSi
 
 // --- Bursts.
 
-void ReplayedThread::pass_end_of_burst(const trace_record_t& record, const PlannedSite& site) {
+void ReplayedThread::end_burst(trace::EndOf of, std::uint64_t executed) {
     reach_end();
-    check_executed(record.value);
+    check_executed(executed);
     branch_ = nullptr;
-    if (record.aux == trace::kRestEnds) {
+    if (of == trace::kRestEnds) {
         in_burst_ = spec_.regions.sample_warm_up == 0;
-        if (in_burst_) send_intervals(record.value);
+        if (in_burst_) send_intervals(executed);
         return;
     }
-    const bool thread_ends = record.aux == trace::kThreadEnds;
+    const bool thread_ends = of == trace::kThreadEnds;
     if (thread_ends && in_burst_) send_counts();
-    if (thread_ends) send_intervals(record.value);
+    if (thread_ends) send_intervals(executed);
     send_counts();
-    slot_.append(record.value, site.site, record.aux);
+    slot_.append(executed, plan_.general_site(TRACE_SITE_BURST), of);
     slot_.complete();
-    in_burst_ = record.aux == trace::kWarmUpEnds;
-    if (in_burst_) send_intervals(record.value);
+    in_burst_ = of == trace::kWarmUpEnds;
+    if (in_burst_) send_intervals(executed);
 }
 
 // Each period has a burst. A wrong number in the file could make any number of intervals.
