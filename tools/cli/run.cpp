@@ -298,6 +298,9 @@ as those of a run under the profilers.
 
   assay record [-o TRACE] [--] PROGRAM [ARG...]
   assay replay --plugin=NAME[,NAME...] [options] TRACE
+  assay replay --plugin=cache --machine=FILE [options] TRACE TRACE...
+
+Several traces are programs that share the machine, each with its own memory.
 
 Options, before TRACE:
 
@@ -330,9 +333,9 @@ int replay_main(std::span<const std::string> arguments) {
     }
     if (settings.plugins.empty())
         throw Error("no profiler: name one with --plugin=NAME (see: assay plugins)");
-    if (line.program.size() != 1)
-        throw Error("one trace is replayed at a time: assay replay --plugin=NAME [options] TRACE");
+    if (line.program.empty()) throw Error("no trace: assay replay --plugin=NAME [options] TRACE");
     log::set_quiet(settings.quiet);
+    if (line.program.size() > 1) return collector::replay(settings, line.program);
     return collector::replay(settings, line.program.front());
 }
 

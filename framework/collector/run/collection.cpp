@@ -2,6 +2,7 @@
 
 #include "framework/collector/run/output_files.h"
 #include "framework/collector/run/overview.h"
+#include "framework/driver/replay/mixed_programs.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/trace/captures.h"
@@ -163,6 +164,7 @@ void Collection::start_profiler(std::size_t index) {
 
 Feed::Sink Collection::sink(std::size_t index) {
     return [this, index](const vsample_t& sample, std::uint32_t mapping) {
+        if (image_.mixed && replay::program_of(sample.pc) != *image_.mixed) return;
         profile_.take(index, sample, mapping, feed_.contexts());
     };
 }

@@ -4,6 +4,7 @@
 
 #include "framework/collector/run/session.h"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,8 @@ struct Image {
     std::string command;           // its command line
     std::string rank;              // among the processes of MPI; "" outside of MPI
     unsigned earlier = 0;          // number of images of earlier processes with the same id
+    // In a replay of several programs: the one that this is, whose counts the file has.
+    std::optional<std::size_t> mixed{};
 
     // Number of this image among the images of all processes with this id.
     unsigned number_of_id() const { return earlier + number; }

@@ -5,13 +5,11 @@
 #include "framework/driver/replay/replay_driver.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
-#include "framework/trace/futex.h"
 
 #include <fmt/core.h>
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <climits>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -210,7 +208,8 @@ std::vector<ReplayPass> Replay::passes() {
     ReplayGroup all;
     for (ReplayedPoint& point : points_) all.points.push_back(&point);
     Lifeline lifeline;
-    const Readership asked(first_, image_of(first_, 0), all, lifeline);
+    const Image image = image_of(first_, 0);
+    const Readership asked(first_, std::span(&image, 1), all, lifeline);
     std::vector<ReplayPass> passes;
     for (std::size_t i = 0; i < points_.size(); ++i) {
         ReplayReader& reader = *asked.readers[i];
@@ -234,20 +233,9 @@ void Replay::replay_image(const replay::ImageTrace& trace, const Image& image,
     Lifeline lifeline;
     std::vector<std::unique_ptr<Readership>> groups;
     for (const ReplayGroup& group : pass)
-        groups.push_back(std::make_unique<Readership>(trace, image, group, lifeline));
-    const std::string problem = fill(trace, groups);
-    for (const auto& group : groups)
-        for (const auto& reader : group->readers) reader->finish(problem);
-    lifeline.close_writing_end();
-    for (const auto& group : groups) {
-        // The lifeline wakes only one of its readers.
-        group->segment.control().doorbell.fetch_add(1);
-        trace::futex_wake(group->segment.control().doorbell, INT_MAX);
-    }
-    for (const auto& group : groups)
-        for (std::size_t i = 0; i < group->readers.size(); ++i)
-            if (const int status = group->readers[i]->exit_status(); status != 0)
-                group->group.points[i]->status = status;
+        groups.push_back(
+            std::make_unique<Readership>(trace, std::span(&image, 1), group, lifeline));
+    finish(groups, lifeline, fill(trace, groups));
 }
 
 void Replay::tell(ReplayedPoint& point) const {

@@ -8,6 +8,7 @@
 #include "framework/support/shared_object.h"
 #include "framework/support/text.h"
 #include "framework/trace/captures.h"
+#include "framework/trace/futex.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -18,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -252,18 +254,22 @@ void add(ReplayedPoint& point, const trace::Spec& spec, std::vector<ReplayPass>&
     passes.push_back({{spec, {&point}}});
 }
 
-Readership::Readership(const replay::ImageTrace& trace_of_image, const Image& image,
+Readership::Readership(const replay::ImageTrace& trace_of_image, std::span<const Image> images,
                        const ReplayGroup& of, Lifeline& lifeline)
-    : group(of), trace(trace_of_image), segment(trace.command()) {
-    segment.control().pid = image.pid;
+    : group(of),
+      trace(trace_of_image),
+      mixed(images.front().mixed.has_value()),
+      segment(trace.command()) {
+    segment.control().pid = images.front().pid;
     segment.control().parent = static_cast<int>(trace.image().parent);
     segment.control().instruction_set = trace.instruction_set();
-    segment.control().image = image.number;
+    segment.control().image = images.front().number;
     shared->count = static_cast<std::uint32_t>(group.points.size());
     for (const ReplayedPoint* point : group.points)
         readers.push_back(std::make_unique<ReplayReader>(
             ReplayReader::Source{trace, segment, lifeline, *shared},
-            ReplayReader::Point{point->settings, point->log, point->profiles, image},
+            ReplayReader::Point{point->settings, point->log, point->profiles,
+                                images[images.size() == 1 ? 0 : readers.size()]},
             static_cast<std::uint32_t>(readers.size())));
 }
 
@@ -273,11 +279,19 @@ std::optional<trace::Spec> Readership::agree(trace::ValueLists& values) const {
         const std::optional<trace::Spec> wanted = reader->wanted();
         if (!wanted) continue;
         try {
+            if (mixed && wanted->captures & trace::kCaptureMappings)
+                throw Error(
+                    "programs that share a machine have pages of one size: leave page: mapped out "
+                    "of the machine file, or replay the traces one by one");
             const trace::Spec given = replay::possible(*wanted, reader->wanted_values(), trace);
             together = together ? combine(*together, given) : given;
             trace::add(values, reader->wanted_values());
         } catch (const Error& missing) {
-            reader->refuse(missing.what());
+            // All programs that share a machine lack the same.
+            if (mixed && reader != readers.front())
+                reader->send_away();
+            else
+                reader->refuse(missing.what());
         }
     }
     if (!together) return {};
@@ -287,7 +301,8 @@ std::optional<trace::Spec> Readership::agree(trace::ValueLists& values) const {
 }
 
 std::string fill(const replay::ImageTrace& trace,
-                 std::span<const std::unique_ptr<Readership>> groups) try {
+                 std::span<const std::unique_ptr<Readership>> groups,
+                 replay::MixedPrograms* mixed) try {
     std::optional<trace::Spec> combined;
     const auto values = std::make_unique<trace::ValueLists>();
     std::vector<replay::Output> outputs;
@@ -298,12 +313,28 @@ std::string fill(const replay::ImageTrace& trace,
         outputs.push_back({group->segment.fd(), *group->shared});
     }
     if (!combined) return "";
-    replay::ReplayDriver driver(trace, *combined, *values, outputs);
+    replay::ReplayDriver driver(trace, *combined, *values, outputs, 0, mixed);
     const DeathWatch watch(groups);
     driver.run();
     return driver.problem();
 } catch (const Error& e) {
     return e.what();
+}
+
+void finish(std::span<const std::unique_ptr<Readership>> groups, Lifeline& lifeline,
+            const std::string& problem) {
+    for (const auto& group : groups)
+        for (const auto& reader : group->readers) reader->finish(problem);
+    lifeline.close_writing_end();
+    for (const auto& group : groups) {
+        // The lifeline wakes only one of its readers.
+        group->segment.control().doorbell.fetch_add(1);
+        trace::futex_wake(group->segment.control().doorbell, INT_MAX);
+    }
+    for (const auto& group : groups)
+        for (std::size_t i = 0; i < group->readers.size(); ++i)
+            if (const int status = group->readers[i]->exit_status(); status != 0)
+                group->group.points[i]->status = status;
 }
 
 }  // namespace assay::collector

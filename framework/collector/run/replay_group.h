@@ -8,7 +8,7 @@
 #include "framework/collector/run/run.h"
 #include "framework/collector/run/settings.h"
 #include "framework/collector/trace/segment.h"
-#include "framework/driver/replay/image_trace.h"
+#include "framework/driver/replay/mixed_programs.h"
 #include "framework/support/shared_object.h"
 #include "framework/trace/readers.h"
 
@@ -106,8 +106,9 @@ void add(ReplayedPoint& point, const trace::Spec& spec, std::vector<ReplayPass>&
 
 // A group that replays an image.
 struct Readership {
-    // Starts the readers of the group. The other arguments must live longer. Throws Error.
-    Readership(const replay::ImageTrace& trace_of_image, const Image& image,
+    // Starts the readers of the group. `images`: one for each point, or one for all. The other
+    // arguments must live longer. Throws Error.
+    Readership(const replay::ImageTrace& trace_of_image, std::span<const Image> images,
                const ReplayGroup& group, Lifeline& lifeline);
 
     // Returns the specification for all readers; nothing if no reader is left. Adds the values that
@@ -116,14 +117,21 @@ struct Readership {
 
     const ReplayGroup& group;
     const replay::ImageTrace& trace;
+    const bool mixed;  // several programs
     Segment segment;
     const std::shared_ptr<trace::Readers> shared = shared_object<trace::Readers>("a replay");
     std::vector<std::unique_ptr<ReplayReader>> readers;
 };
 
 // Replays the image for all groups. Returns the problem, or "".
+// `mixed`: as for ReplayDriver.
 std::string fill(const replay::ImageTrace& trace,
-                 std::span<const std::unique_ptr<Readership>> groups);
+                 std::span<const std::unique_ptr<Readership>> groups,
+                 replay::MixedPrograms* mixed = nullptr);
+// Ends the readers of groups that have been filled, with the problem or "", and notes the status of
+// their points.
+void finish(std::span<const std::unique_ptr<Readership>> groups, Lifeline& lifeline,
+            const std::string& problem);
 
 // Replays a trace of simulation points (assay record --simpoints). New profilers process each
 // point, and the weighted counts of all points are added.

@@ -21,6 +21,8 @@ Ending run(const CoreSettings& settings, const std::vector<std::string>& program
 // Writes an events file for each process image, the same as the run would have written. Returns the
 // exit status of the command. Throws Error.
 int replay(const CoreSettings& settings, const std::string& file);
+// Replays programs, one of each file, that share a machine.
+int replay(CoreSettings settings, std::span<const std::string> files);
 
 // One of several replays of a file.
 struct ReplayPoint {

@@ -32,8 +32,8 @@ std::optional<std::vector<T>> take_rows(std::uint32_t count, const std::vector<s
     return rows;
 }
 
-template <typename T>
-void append(std::vector<T>& to, const std::vector<T>& rows) {
+template <typename T, typename Rows>
+void append(std::vector<T>& to, const Rows& rows) {
     to.insert(to.end(), rows.begin(), rows.end());
 }
 
@@ -192,6 +192,28 @@ void ImageTrace::take_points(const std::vector<std::byte>& content) {
     }
     throw Error(
         fmt::format("{} is damaged: its simulation points of process {}", file_.path(), pid_));
+}
+
+void ImageTrace::begin_mixture() {
+    blocks_.clear();
+    instrs_.clear();
+    sites_.clear();
+    events_.clear();
+    records_.clear();
+    image_.slice = 0;
+}
+
+void ImageTrace::mix(const ImageTrace& other, std::span<const trace_block_t> blocks,
+                     std::span<const trace_instr_t> instrs, std::span<const trace_site_t> sites,
+                     std::span<const std::byte> events) {
+    append(blocks_, blocks);
+    append(instrs_, instrs);
+    append(sites_, sites);
+    append(events_, events);
+    image_.captures &= other.image_.captures;
+    image_.values &= other.image_.values;
+    if (!other.end_ || other.end_->state != TRACE_IMAGE_ENDED) end_ = other.end_;
+    if (problem_.empty()) problem_ = other.problem_;
 }
 
 bool is_replaced(const recording::TraceFileReader& file, const recording::RecordedImage& image) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,13 @@ class ImageTrace {
     std::uint64_t instructions() const;
     // The reason why the image is not complete; "" if it is complete.
     const std::string& problem() const { return problem_; }
+
+    // For MixedPrograms. begin_mixture() removes all tables, events and records. mix() adds those
+    // of another image, as given; it has then what all images have recorded.
+    void begin_mixture();
+    void mix(const ImageTrace& other, std::span<const trace_block_t> blocks,
+             std::span<const trace_instr_t> instrs, std::span<const trace_site_t> sites,
+             std::span<const std::byte> events);
 
   private:
     void take(const recording::ChunkPlace& chunk);

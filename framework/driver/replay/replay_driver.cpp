@@ -95,8 +95,9 @@ bool go_together(const trace::Spec& a, const trace::Spec& b) {
 
 ReplayDriver::ReplayDriver(const ImageTrace& image, const trace::Spec& combined,
                            const trace::ValueLists& values, std::span<const Output> outputs,
-                           std::uint32_t point)
+                           std::uint32_t point, MixedPrograms* mixed)
     : image_(image),
+      mixed_(mixed),
       spec_(combined),
       plan_(image, spec_, values),
       kinds_(reference_kinds(plan_.shown_sites())),
@@ -106,7 +107,8 @@ ReplayDriver::ReplayDriver(const ImageTrace& image, const trace::Spec& combined,
               ? PartSequence::Wanted()
               : [point](const recording::ChunkPlace& chunk) { return chunk.header.point == point; },
           ParallelParts::useful_threads()),
-      range_(spec_.regions) {
+      range_(spec_.regions),
+      events_(mixed ? mixed->programs().size() : 1) {
     for (const Output& output : outputs) {
         segments_.push_back(std::make_unique<SegmentWriter>(output.segment, output.readers));
         segments_.back()->set_tables(plan_.shown_blocks(), plan_.shown_instrs(),
@@ -126,13 +128,14 @@ void ReplayDriver::run() {
 
 void ReplayDriver::replay() {
     for (const auto& segment : segments_) segment->set_state(trace::DriverState::kRunning);
-    const auto take_part = [this](const PartSequence::Part& part) { take(part); };
-    if (spec_.slice == kAsRecorded || spec_.slice == image_.image().slice) {
-        parts_.run(take_part);
+    if (!mixed_ && (spec_.slice == kAsRecorded || spec_.slice == image_.image().slice)) {
+        parts_.run([this](const PartSequence::Part& part) { take(0, part); });
         problem_ = parts_.problem();
     } else {
-        Turns turns(image_, spec_.slice);
-        turns.run(take_part);
+        Turns turns(mixed_ ? mixed_->programs() : std::span(&image_, 1), spec_.slice);
+        turns.run([this](std::size_t program, const PartSequence::Part& part) {
+            take(program, mixed_ ? mixed_->part(program, part) : part);
+        });
         problem_ = turns.problem();
     }
     if (spec_.regions.sample_period != 0) tell_executed();
@@ -141,12 +144,13 @@ void ReplayDriver::replay() {
         slot->copy_counters(plan_.shown_blocks().size() * trace::counters(spec_));
         slot->copy_nodes();
     }
-    pass_events(image_.events().size());
+    for (std::size_t program = 0; program < events_.size(); ++program)
+        pass_events(program, image_.events().size());
     tell_early_ends();
 }
 
-void ReplayDriver::take(const PartSequence::Part& part) {
-    pass_events(part.events);
+void ReplayDriver::take(std::size_t program, const PartSequence::Part& part) {
+    pass_events(program, part.events);
     SlotWriter& slot = slot_of(part.slot);
     Running& running = thread_of(part.slot, part.thread);
     if (last_slot_ != &slot) {
@@ -213,13 +217,15 @@ void ReplayDriver::event(trace::EventType type, std::span<const std::byte> body)
 }
 
 // Passes on the events of the recorded driver that have the same meaning here.
-void ReplayDriver::pass_events(std::uint64_t bytes) {
-    const std::vector<std::byte>& all = image_.events();
+void ReplayDriver::pass_events(std::size_t program, std::uint64_t bytes) {
+    const std::span<const std::byte> all =
+        mixed_ ? mixed_->events_of(program) : std::span<const std::byte>(image_.events());
+    std::uint64_t& passed = events_[program];
     bytes = std::min<std::uint64_t>(bytes, all.size());
-    while (events_ + sizeof(trace::EventHeader) <= bytes) {
+    while (passed + sizeof(trace::EventHeader) <= bytes) {
         trace::EventHeader header;
-        std::memcpy(&header, all.data() + events_, sizeof header);
-        const std::uint64_t body = events_ + sizeof header;
+        std::memcpy(&header, all.data() + passed, sizeof header);
+        const std::uint64_t body = passed + sizeof header;
         if (header.bytes > all.size() - body) return;
         switch (header.type) {
             case trace::EventType::kMapped:
@@ -227,12 +233,12 @@ void ReplayDriver::pass_events(std::uint64_t bytes) {
             case trace::EventType::kThreadName:
             case trace::EventType::kMappedFile:
             case trace::EventType::kRefused:
-                event(header.type, std::span(all).subspan(body, header.bytes));
+                event(header.type, all.subspan(body, header.bytes));
                 break;
             default:
                 break;
         }
-        events_ = body + ((header.bytes + std::uint64_t{7}) & ~std::uint64_t{7});
+        passed = body + ((header.bytes + std::uint64_t{7}) & ~std::uint64_t{7});
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "framework/driver/replay/captured_part.h"
 #include "framework/driver/replay/image_trace.h"
+#include "framework/driver/replay/mixed_programs.h"
 #include "framework/driver/replay/parallel_parts.h"
 #include "framework/driver/replay/replayed_thread.h"
 #include "framework/driver/replay/segment_writer.h"
@@ -40,10 +41,11 @@ class ReplayDriver {
   public:
     // All specifications of `outputs` go together. `combined` and `values` combine those of all
     // outputs. `image`, `values` and the readers must outlive this. `point`: the number of the
-    // image's simulation point that is replayed, from 1; 0: the whole image. Throws Error.
+    // image's simulation point that is replayed, from 1; 0: the whole image. `mixed`: the programs
+    // of which `image` consists; null for one program. Throws Error.
     ReplayDriver(const ImageTrace& image, const trace::Spec& combined,
                  const trace::ValueLists& values, std::span<const Output> outputs,
-                 std::uint32_t point = 0);
+                 std::uint32_t point = 0, MixedPrograms* mixed = nullptr);
 
     // Replays everything, while the readers read. Throws nothing; problem() tells errors.
     void run();
@@ -53,7 +55,7 @@ class ReplayDriver {
 
   private:
     void replay();
-    void take(const PartSequence::Part& part);
+    void take(std::size_t program, const PartSequence::Part& part);
     // A thread, and which of its records are captured.
     struct Running {
         ReplayedThread thread;
@@ -64,7 +66,7 @@ class ReplayDriver {
     };
     Running& thread_of(std::uint32_t slot_number, std::uint32_t number);
     void tell_executed();
-    void pass_events(std::uint64_t bytes);
+    void pass_events(std::size_t program, std::uint64_t bytes);
     SlotWriter& slot_of(std::uint32_t number);
     void event(trace::EventType type, std::span<const std::byte> body);
     void mark(const trace_part_marker_t& marker, std::uint32_t number, SlotWriter& slot,
@@ -73,6 +75,7 @@ class ReplayDriver {
     void end();
 
     const ImageTrace& image_;
+    MixedPrograms* const mixed_;
     const trace::Spec spec_;
     const ReplayPlan plan_;
     const std::vector<ReferenceKind> kinds_;
@@ -84,7 +87,7 @@ class ReplayDriver {
     std::map<std::uint32_t, std::unique_ptr<Running>> threads_;            // by slot
     SlotWriter* last_slot_ = nullptr;
     std::map<std::uint32_t, EarlyEnds> early_ends_;  // by slot
-    std::uint64_t events_ = 0;                       // bytes of events that have been passed
+    std::vector<std::uint64_t> events_;  // by program: bytes of events that have been passed
     std::string problem_;
 };
 

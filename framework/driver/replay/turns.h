@@ -1,4 +1,5 @@
-// Lets the threads of a recording take turns anew: a few instructions each.
+// Lets the threads of a recording, or those of several programs, take turns anew: a few
+// instructions each.
 //
 // A thread begins, and goes on after a system call that it had to wait for, only when everything
 // that was recorded before has been replayed. The system calls in which threads waited are known
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,11 +20,13 @@ namespace assay::replay {
 
 class Turns {
   public:
-    // `slice`: instructions of a turn. A block is not divided. `image` must outlive this.
-    Turns(const ImageTrace& image, std::uint32_t slice);
+    // `slice`: instructions of a turn. A block is not divided. `programs` must outlive this.
+    Turns(std::span<const ImageTrace> programs, std::uint32_t slice);
 
-    // Calls `take` for pieces of parts, one at a time. Throws what `take` throws.
-    void run(const std::function<void(const PartSequence::Part&)>& take);
+    // Calls `take` for pieces of parts, one at a time, with the index of their program. Throws what
+    // `take` throws.
+    using Take = std::function<void(std::size_t program, const PartSequence::Part&)>;
+    void run(const Take& take);
 
     // The reason why parts are missing; "" if none is known to be. Valid after run().
     std::string problem() const;
@@ -30,8 +34,9 @@ class Turns {
   private:
     // The threads of a slot, one after the other.
     struct Runner {
-        Runner(const ImageTrace& image, std::uint32_t slot);
+        Runner(const ImageTrace& image, std::uint32_t slot, std::size_t of_program);
 
+        const std::size_t program;
         PartSequence parts;
         PartSequence::Part part;
         bool has_part = false;
@@ -44,12 +49,14 @@ class Turns {
     bool look_ahead(Runner& runner);
     bool is_ready(const Runner& runner) const;
     Runner* next_runner(std::size_t& at);
-    std::uint64_t take_piece(Runner& runner, std::uint64_t instructions,
-                             const std::function<void(const PartSequence::Part&)>& take);
+    std::uint64_t take_piece(Runner& runner, std::uint64_t instructions, const Take& take);
 
+    struct Sites {
+        std::vector<std::uint32_t> instructions;  // of the block, by site of a block; else 0
+        std::vector<bool> is_system_call;         // by site
+    };
     const std::uint32_t slice_;
-    std::vector<std::uint32_t> instructions_;  // of the block, by site of a block; else 0
-    std::vector<bool> is_system_call_;         // by site
+    std::vector<Sites> sites_;  // by program
     std::vector<std::unique_ptr<Runner>> runners_;
 };
 
