@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <memory>
 #include <new>
 
 namespace cache {

@@ -1,5 +1,6 @@
 #include "framework/driver/native/memory/own_memory.h"
 
+#include "framework/driver/native/machine/target_memory.h"
 #include "framework/driver/native/memory/proc_maps.h"
 
 #include <alloca.h>
