@@ -23,7 +23,7 @@ YAML::Node without_lines(const YAML::Node& node) {
     return copy;
 }
 
-// What a change addresses: the whole machine, or one of its caches or translation buffers.
+// Returns the cache or translation buffer of that name.
 YAML::Node addressed(const YAML::Node& root, const std::string& name, const Change& change) {
     std::vector<std::string> names;
     for (const char* const group : {"caches", "tlbs"}) {

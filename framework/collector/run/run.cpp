@@ -6,7 +6,7 @@
 #include "framework/collector/run/collection.h"
 #include "framework/collector/run/overview.h"
 #include "framework/collector/run/session.h"
-#include "framework/driver/replay/emulated_captures.h"
+#include "framework/driver/replay/replay_driver.h"
 #include "framework/support/error.h"
 #include "framework/support/large_heap.h"
 #include "framework/support/log.h"

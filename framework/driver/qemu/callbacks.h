@@ -16,11 +16,11 @@ struct Callbacks {
     qemu_plugin_vcpu_udata_cb fetch = nullptr;  // of a Fetch
     qemu_plugin_vcpu_udata_cb code = nullptr;   // of CodeFetches
     qemu_plugin_mem_cb reference = nullptr;     // of an Operation
-    // Before an instruction of which executions can differ in their references, of an Operation;
-    // and after it.
+    // Before and after an instruction whose executions can have different references. The data of
+    // the first is an Operation.
     qemu_plugin_vcpu_udata_cb variable = nullptr, end_of_variable = nullptr;
-    // Before an instruction that clears a line, of an Operation; and of one whose address is
-    // unknown.
+    // Before an instruction that clears a line. The data is an Operation. The second one is for a
+    // line whose address is unknown.
     qemu_plugin_vcpu_udata_cb cleared_line = nullptr, unknown_cleared_line = nullptr;
 };
 Callbacks callbacks_for(const trace::Spec& spec);

@@ -31,7 +31,7 @@ struct Operation {
     std::uint64_t pc = 0;
     std::uint32_t instr = 0;            // its row
     std::uint8_t address_register = 0;  // of an instruction that clears a line
-    // Of an instruction that is not described: the kinds of references that it has made so far.
+    // A kind of reference that an instruction without a description has made.
     struct Seen {
         std::uint32_t info;  // QEMU's description
         std::uint32_t site;

@@ -99,8 +99,8 @@ class GuestThread {
 
     // --- The order of blocks. Only called if the specification asks for it.
 
-    // The thread executes this block next: counts and records what is asked for of this block, and
-    // of the branch that has led to it.
+    // Must be called before the thread executes the block. Counts and records the block, and the
+    // branch that has led to it.
     void enter(const GuestBlock& block);
     // The program asks to go on where the innermost signal handler has interrupted it.
     void return_from_signal() { resumes_ = !interrupted_.empty(); }

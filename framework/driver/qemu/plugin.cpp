@@ -1,4 +1,4 @@
-// The plugin that QEMU loads: how it begins, and what it hears of threads and system calls.
+// The plugin that QEMU loads: its start, and its callbacks for threads and system calls.
 #include "framework/driver/qemu/callbacks.h"
 #include "framework/driver/qemu/command.h"
 #include "framework/driver/qemu/guest.h"

@@ -20,7 +20,7 @@ InstructionInline instruction_inline = nullptr;
 PointToData point_to_data = nullptr;
 CopyData copy_data = nullptr;
 
-// What to call when the block begins; nullptr: its executions can be counted without a call.
+// The function to call when the block begins; nullptr if QEMU counts its executions without a call.
 qemu_plugin_vcpu_udata_cb callback_of(const GuestBlock& block) {
     if (callbacks.in_order) return callbacks.block_in_order;
     if (block.fetch != nullptr) return callbacks.block_with_fetch;

@@ -1,6 +1,5 @@
 #include "framework/driver/replay/replay_driver.h"
 
-#include "framework/driver/replay/emulated_captures.h"
 #include "framework/driver/replay/turns.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
@@ -60,6 +59,20 @@ std::uint64_t shown_of(std::uint64_t recorded, const ReplayPlan& plan) {
 }
 
 }  // namespace
+
+// Profilers select instructions by their opcodes of x86. All others have the opcode 0.
+std::string missing_under_qemu(trace::Spec& spec, const trace::ValueLists& values,
+                               const isa::Architecture& architecture) {
+    const bool is_x86 = architecture.elf == isa::kX86;
+    bool any_value = is_x86;
+    for (unsigned flags = 0; flags < trace::kAccesses; ++flags)
+        any_value |= values.find(0, flags) != nullptr;
+    if (!any_value) spec.captures &= ~std::uint32_t{trace::kCaptureValues};
+    using Row = trace::CaptureRow;
+    return trace::not_by_qemu(spec, is_x86                  ? Row::kX86Only
+                                    : architecture.describe ? Row::kKnownInstructions
+                                                            : Row::kAlways);
+}
 
 trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
                      const ImageTrace& image) {

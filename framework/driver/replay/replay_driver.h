@@ -10,6 +10,7 @@
 #include "framework/driver/replay/parallel_parts.h"
 #include "framework/driver/replay/replayed_thread.h"
 #include "framework/driver/replay/segment_writer.h"
+#include "framework/isa/architecture.h"
 
 #include <cstdint>
 #include <map>
@@ -24,8 +25,12 @@ namespace assay::replay {
 // As Spec::slice of a replay: threads take turns as recorded.
 inline constexpr std::uint32_t kAsRecorded = ~std::uint32_t{0};
 
-// The specification that a replay of a trace with `content` satisfies for `wanted`. `values`: the
-// wanted values. Throws Error if the trace lacks required content.
+// Returns what QEMU's driver, or a trace of it, lacks for the specification; "" if it lacks
+// nothing. Removes the capture of values if no instruction of the set has any.
+std::string missing_under_qemu(trace::Spec& spec, const trace::ValueLists& values,
+                               const isa::Architecture& architecture);
+// The specification that a replay of the image satisfies for `wanted`. `values`: the wanted values.
+// Throws Error if the image lacks required content.
 trace::Spec possible(const trace::Spec& wanted, const trace::ValueLists& values,
                      const ImageTrace& image);
 // True if one driver can serve both: they differ at most in the caches or filters of references.
