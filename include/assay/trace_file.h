@@ -495,6 +495,7 @@ static inline const trace_miss_kind_t* trace_next_miss(trace_decoder_t* decoder,
     return room;
 }
 
+/* The next difference of a stream, as trace_miss_kind_t says: of `bytes` bytes, or a varint. */
 static inline uint64_t trace_difference(trace_stream_t* stream, unsigned bytes) {
     return trace_unzigzag(bytes != 0 ? trace_fixed(stream, bytes) : trace_varint(stream));
 }
