@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -259,11 +259,9 @@ TEST_CASE("a symbol that reaches beyond the last address ends there") {
 TEST_CASE("the variables of libc are listed in milliseconds") {
     const std::string libc = "/lib/x86_64-linux-gnu/libc.so.6";
     if (!std::filesystem::exists(libc)) return;
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();
     CHECK(DataSymbols::open(libc) != nullptr);
-    const std::chrono::duration<double, std::milli> elapsed =
-        std::chrono::steady_clock::now() - start;
-    CHECK(elapsed.count() < 200);  // measured: 10; the machine may be busy
+    CHECK(std::clock() - start < CLOCKS_PER_SEC);  // measured: 10 ms; 80 with sanitizers
 }
 
 TEST_CASE("cut and corrupted files do the search for variables no harm") {

@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <random>
 #include <set>
@@ -171,15 +171,14 @@ TEST_CASE("a million questions about frames take little time") {
     REQUIRE(variables != nullptr);
     const std::vector<Reported> asked = reported(folder);
     REQUIRE(!asked.empty());
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();
     std::size_t found = 0;
     for (std::size_t i = 0; i < 1'000'000; ++i) {
         const Reported& one = asked[i % asked.size()];
         found += variables->find(one.pc, one.offset).has_value();
     }
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    CHECK(std::clock() - start < 5 * CLOCKS_PER_SEC);  // measured: 50 ms; 1 s with sanitizers
     CHECK(found == 1'000'000);
-    CHECK(elapsed.count() < 2);  // measured: 0.05; the machine may be busy
 }
 
 TEST_CASE("cut and corrupted debug information does the search for frame variables no harm") {

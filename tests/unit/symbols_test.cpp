@@ -12,9 +12,9 @@
 #include <sys/auxv.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -831,11 +831,10 @@ TEST_CASE("20,000 addresses of libc without debug information take milliseconds"
     if (!fs::exists(libc)) return;
     std::vector<std::uint64_t> addresses;
     for (std::uint64_t i = 0; i < 20000; ++i) addresses.push_back(0x28000 + i * 50);
-    auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();
     std::vector<Location> locations = Symbolizer("/nonexistent").resolve(libc, addresses);
-    std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+    CHECK(std::clock() - start < CLOCKS_PER_SEC);  // measured: 2 ms; 60 with sanitizers
     CHECK(locations.size() == addresses.size());
-    CHECK(elapsed.count() < 100);  // measured: 2; the machine may be busy
 }
 
 TEST_CASE(
