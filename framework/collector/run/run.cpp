@@ -294,7 +294,7 @@ Ending run(const CoreSettings& settings, const std::vector<std::string>& program
         throw Error("--warm-up is for --sample: give both");
     run_natively_if_privileged(program);
     auto run = std::make_unique<ProgramRun>(settings, program);
-    const Ending ending = run->execute();
+    Ending ending = run->execute();
     run->release_outside();
     [[maybe_unused]] static const ProgramRun* left;  // keeps the run reachable for LeakSanitizer
     left = run.release();

@@ -184,7 +184,7 @@ void TraceTables::log(trace::EventType type, const void* body, std::size_t bytes
     unsigned char* at = log_ + log_used_;
     std::memcpy(at, &header, sizeof header);
     if (bytes) std::memcpy(at + sizeof header, body, bytes);
-    std::memcpy(at + sizeof header + bytes, tail.data(), tail.size());
+    if (!tail.empty()) std::memcpy(at + sizeof header + bytes, tail.data(), tail.size());
     log_used_ += length;
     control_->event_log_bytes.store(log_used_, std::memory_order_release);
 }
