@@ -36,10 +36,10 @@ void fetch(GuestThread& thread, const Fetch& of) {
 
 template <Filtered Kind>
 void on_fetched_block(unsigned vcpu, void* data) {
-    const auto& block = *static_cast<const GuestBlock*>(data);
+    const auto& first = *static_cast<const Fetch*>(data);
     GuestThread& thread = *threads[vcpu];
-    ++thread.counters()[block.index];
-    fetch<Kind>(thread, *block.fetch);
+    ++thread.counters()[first.block];
+    fetch<Kind>(thread, first);
 }
 
 template <Filtered Kind>
@@ -65,12 +65,13 @@ void refer(GuestThread& thread, std::uint64_t address, unsigned bytes, bool writ
 // A reference that is not known to be all that its instruction does. Adjacent parts of an operand
 // are one reference, and so are a read and the following write of an operand that is modified.
 template <Filtered Kind>
-void refer_to_part(GuestThread& thread, Operation& operation, qemu_plugin_meminfo_t info,
-                   std::uint64_t address) {
+[[gnu::noinline]] void refer_to_part(GuestThread& thread, qemu_plugin_meminfo_t info,
+                                     std::uint64_t address, Operation& operation) {
+    GuestThread::Access& access = thread.last_access;
+    if (access.info != info)
+        access = {info, 1U << qemu_plugin_mem_size_shift(info), qemu_plugin_mem_is_store(info)};
     if (operation.operand_count == 0) {
-        const Operation::Seen seen =
-            guest->seen(operation, info, 1U << qemu_plugin_mem_size_shift(info),
-                        qemu_plugin_mem_is_store(info));
+        const Operation::Seen seen = guest->seen(operation, info, access.bytes, access.writes);
         return refer<Kind>(thread, address, seen.bytes, seen.writes, seen.site);
     }
     GuestThread::Parts& parts = thread.parts;
@@ -79,7 +80,6 @@ void refer_to_part(GuestThread& thread, Operation& operation, qemu_plugin_meminf
         parts.operation = &operation;
     }
     const isa::Operand& operand = operation.operands[parts.operand];
-    const unsigned bytes = 1U << qemu_plugin_mem_size_shift(info);
     const bool is_first = !parts.begun;
     if (is_first) {
         parts.begun = true;
@@ -88,24 +88,15 @@ void refer_to_part(GuestThread& thread, Operation& operation, qemu_plugin_meminf
         refer<Kind>(thread, address, operand.bytes, operand.kind != TRACE_SITE_READ,
                     operation.site + parts.operand);
     }
-    const bool complete = address + bytes >= parts.address + operand.bytes &&
-                          (operand.kind == TRACE_SITE_READ || qemu_plugin_mem_is_store(info));
+    const bool complete = address + access.bytes >= parts.address + operand.bytes &&
+                          (operand.kind == TRACE_SITE_READ || access.writes);
     if (!complete) return;
     parts.begun = false;
-    parts.operand = (parts.operand + 1) % operation.operand_count;
+    if (++parts.operand == operation.operand_count) parts.operand = 0;
     if (operation.variable || parts.operand != 0) return;
     parts = {};
     if (is_first && operation.operand_count == 1)
         __atomic_store_n(&operation.whole, info, __ATOMIC_RELAXED);
-}
-
-template <Filtered Kind>
-[[gnu::noinline]] void refer_slowly(GuestThread& thread, qemu_plugin_meminfo_t info,
-                                    std::uint64_t address, Operation& operation) {
-    if (__atomic_load_n(&operation.whole, __ATOMIC_ACQUIRE) == info)
-        refer<Kind>(thread, address, operation.bytes, operation.writes, operation.site);
-    else
-        refer_to_part<Kind>(thread, operation, info, address);
 }
 
 // Nearly all references end here if there is a filter.
@@ -113,11 +104,12 @@ template <Filtered Kind>
 void on_reference(unsigned vcpu, qemu_plugin_meminfo_t info, std::uint64_t address, void* data) {
     auto& operation = *static_cast<Operation*>(data);
     GuestThread& thread = *threads[vcpu];
+    if (__atomic_load_n(&operation.whole, __ATOMIC_ACQUIRE) != info) [[unlikely]]
+        return refer_to_part<Kind>(thread, info, address, operation);
     if constexpr (Kind == Filtered::kRecent || Kind == Filtered::kMisses)
-        if (__atomic_load_n(&operation.whole, __ATOMIC_ACQUIRE) == info &&
-            thread.is_recent(address, operation.bytes)) [[likely]]
+        if (thread.is_recent(address, operation.bytes)) [[likely]]
             return;
-    refer_slowly<Kind>(thread, info, address, operation);
+    refer<Kind>(thread, address, operation.bytes, operation.writes, operation.site);
 }
 
 template <Filtered Kind>

@@ -94,6 +94,7 @@ GuestBlock* GuestCode::add_block(std::span<const Piece> instructions) {
     if (tables_.captures(trace::kCaptureContexts) || tables_.captures(trace::kCaptureCalls))
         block.lands = landing_pads_.calls(block.pc);
     block.fetch = block.parts.front().fetch;
+    if (block.fetch != nullptr) block.fetch->block = block.index;
     tables_.add_block(instructions.front().pc);
     tables_.publish();
     if (block.index == 0 && tables_.captures(trace::kCaptureIntervals))

@@ -48,6 +48,7 @@ struct Fetch {
     std::uint64_t pc = 0;
     std::uint32_t site = 0;
     std::uint32_t first = 0, last = 0;  // numbers of lines
+    std::uint32_t block = 0;            // of which the instruction is the first
 };
 
 // Code that is referred to like data: with trace_capture_code. Consecutive instructions up to one

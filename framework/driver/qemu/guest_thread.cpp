@@ -125,6 +125,19 @@ void GuestThread::end() {
     if (next_ != start) complete();
 }
 
+void GuestThread::refer_other_lines(std::uint64_t address, unsigned bytes, std::uint32_t site) {
+    if (level_->refers(address, bytes)) append(address, site, context());
+}
+
+void GuestThread::fetch_other_lines(std::uint64_t pc, std::uint32_t first, std::uint32_t last,
+                                    std::uint32_t site) {
+    last_code_line_ = last;
+    const std::uint64_t cursor = reinterpret_cast<std::uint64_t>(next_);
+    const std::uint64_t after =
+        assay_first_level_fetch(level_, pc, cursor, site, std::uint64_t{last} << 32 | first);
+    if (after != cursor) set_next(reinterpret_cast<trace_record_t*>(after));
+}
+
 void GuestThread::end_execution() {
     if (parts.operation != nullptr && parts.operation->variable) {
         if (tells_contexts_) append(context(), tables_->known_site(TRACE_SITE_CONTEXT));

@@ -64,7 +64,10 @@ class GuestThread {
         if (passes) append(address, site);
     }
     void refer_misses(std::uint64_t address, unsigned bytes, std::uint32_t site) {
-        if (level_->refers(address, bytes)) append(address, site, context());
+        const Lines lines = lines_of(address, bytes);
+        if (lines.first == lines.last && level_->uses_known(lines.first)) [[likely]]
+            return;
+        refer_other_lines(address, bytes, site);
     }
 
     // Fetches of code in the lines with these numbers (GuestCode::line_number), at most two.
@@ -76,12 +79,13 @@ class GuestThread {
     }
     void fetch_misses(std::uint64_t pc, std::uint32_t first, std::uint32_t last,
                       std::uint32_t site) {
-        if (first == last && first == last_code_line_) return;
-        last_code_line_ = last;
-        const std::uint64_t cursor = reinterpret_cast<std::uint64_t>(next_);
-        const std::uint64_t after =
-            assay_first_level_fetch(level_, pc, cursor, site, std::uint64_t{last} << 32 | first);
-        if (after != cursor) set_next(reinterpret_cast<trace_record_t*>(after));
+        if (first == last) {
+            if (first == last_code_line_) return;
+            last_code_line_ = first;
+            if (level_->uses_known_code(first)) [[likely]]
+                return;
+        }
+        fetch_other_lines(pc, first, last, site);
     }
 
     // --- The present execution of an instruction whose references come in parts.
@@ -94,6 +98,13 @@ class GuestThread {
         std::uint64_t references = 0;  // so far, of all operands
     };
     Parts parts;
+    // What the latest one of these references was, decoded.
+    struct Access {
+        std::uint32_t info;  // QEMU's description
+        unsigned bytes;
+        bool writes;
+    };
+    Access last_access{UINT32_MAX, 0, false};
     // Records how many references the execution has made, if executions can differ in that.
     void end_execution();
 
@@ -106,6 +117,11 @@ class GuestThread {
     void return_from_signal() { resumes_ = !interrupted_.empty(); }
 
   private:
+    // Lines that are not where the first level last had them, or two.
+    void refer_other_lines(std::uint64_t address, unsigned bytes, std::uint32_t site);
+    void fetch_other_lines(std::uint64_t pc, std::uint32_t first, std::uint32_t last,
+                           std::uint32_t site);
+
     // --- thread_flow.cpp
 
     void leave(const GuestBlock& from, const GuestBlock& to);

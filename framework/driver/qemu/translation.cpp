@@ -20,16 +20,23 @@ InstructionInline instruction_inline = nullptr;
 PointToData point_to_data = nullptr;
 CopyData copy_data = nullptr;
 
-// The function to call when the block begins; nullptr if QEMU counts its executions without a call.
-qemu_plugin_vcpu_udata_cb callback_of(const GuestBlock& block) {
-    if (callbacks.in_order) return callbacks.block_in_order;
-    if (block.fetch != nullptr) return callbacks.block_with_fetch;
-    return exec_inline == nullptr || guest->parallel() ? callbacks.block : nullptr;
+// The function to call when the block begins, and its argument. No function: QEMU counts the
+// executions itself.
+struct Call {
+    qemu_plugin_vcpu_udata_cb function;
+    void* argument;
+};
+Call call_of(GuestBlock& block) {
+    if (callbacks.in_order) return {callbacks.block_in_order, &block};
+    if (block.fetch != nullptr) return {callbacks.block_with_fetch, block.fetch};
+    if (exec_inline == nullptr || guest->parallel()) return {callbacks.block, &block};
+    return {};
 }
 
 void register_block(qemu_plugin_tb* translated, GuestBlock& block) {
-    if (const auto callback = callback_of(block))
-        qemu_plugin_register_vcpu_tb_exec_cb(translated, callback, QEMU_PLUGIN_CB_NO_REGS, &block);
+    if (const Call call = call_of(block); call.function != nullptr)
+        qemu_plugin_register_vcpu_tb_exec_cb(translated, call.function, QEMU_PLUGIN_CB_NO_REGS,
+                                             call.argument);
     else
         exec_inline(translated, QEMU_PLUGIN_INLINE_ADD_U64,
                     guest->counters_of_only_thread() + block.index, 1);
@@ -37,8 +44,9 @@ void register_block(qemu_plugin_tb* translated, GuestBlock& block) {
 
 // The same for a block inside a translation.
 void register_block(qemu_plugin_insn* first, GuestBlock& block) {
-    if (const auto callback = callback_of(block))
-        qemu_plugin_register_vcpu_insn_exec_cb(first, callback, QEMU_PLUGIN_CB_NO_REGS, &block);
+    if (const Call call = call_of(block); call.function != nullptr)
+        qemu_plugin_register_vcpu_insn_exec_cb(first, call.function, QEMU_PLUGIN_CB_NO_REGS,
+                                               call.argument);
     else
         instruction_inline(first, QEMU_PLUGIN_INLINE_ADD_U64,
                            guest->counters_of_only_thread() + block.index, 1);

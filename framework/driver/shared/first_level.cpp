@@ -1,7 +1,6 @@
 #include "framework/driver/shared/first_level.h"
 
 #include "assay/trace_types.h"
-#include "framework/driver/shared/in_translated_code.h"
 
 #include <initializer_list>
 
@@ -39,10 +38,6 @@ PART_OF_THESE uint32_t least_recent(uint32_t ways, const Use& use) {
     return static_cast<uint32_t>(smaller(even, odd) % FirstLevel::kTick);
 }
 
-PART_OF_THESE void note_use(FirstLevel::Cache& cache, uint32_t place) {
-    cache.uses[place] = cache.clock += FirstLevel::kTick;
-}
-
 // Searches all ways. Returns true for a miss. `place`: where the line is now.
 IN_TRANSLATED_CODE bool search(FirstLevel& level, uint64_t line, uint32_t& place) {
     FirstLevel::Cache& cache = level.data;
@@ -66,6 +61,7 @@ IN_TRANSLATED_CODE bool search(FirstLevel& level, uint64_t line, uint32_t& place
 
 // Returns true for a miss. Only lines with the same element of data_places can be equal.
 PART_OF_THESE bool use(FirstLevel& level, uint64_t line) {
+    if (level.uses_known(line)) return false;
     FirstLevel::Cache& cache = level.data;
     const auto number = static_cast<uint32_t>(line >> level.data_line_shift);
     std::uint16_t& known = level.data_places[number % FirstLevel::kPlaces];
@@ -79,10 +75,10 @@ PART_OF_THESE bool use(FirstLevel& level, uint64_t line) {
         cache.lines[place] = line;
         known = static_cast<std::uint16_t>(place * FirstLevel::kPlaceUnit);
         missed = true;
-    } else if (cache.lines[place] != line || (known & FirstLevel::kAmbiguous) != 0) {
+    } else {
         missed = search(level, line, place);
     }
-    note_use(cache, place);
+    cache.note_use(place);
     __builtin_memcpy(level.data_filter + (line & level.data_filter_mask), &line, sizeof line);
     return missed;
 }
@@ -100,19 +96,15 @@ PART_OF_THESE bool reference(FirstLevel& level, uint64_t address, uint64_t bytes
 }
 
 PART_OF_THESE bool use_code(FirstLevel& level, uint32_t line) {
+    if (level.uses_known_code(line)) return false;
     FirstLevel::Cache& cache = level.code;
-    const uint32_t known = level.code_places[line];
-    if (known != 0) {
-        note_use(cache, known / FirstLevel::kPlaceUnit - 1);
-        return false;
-    }
     const uint32_t first = (line & cache.set_mask) * cache.ways;
     const uint32_t place =
         first + least_recent(cache.ways, [&](uint32_t at) { return cache.uses[first + at]; });
     level.code_places[cache.lines[place]] = 0;
     cache.lines[place] = line;
     level.code_places[line] = static_cast<std::uint16_t>((place + 1) * FirstLevel::kPlaceUnit);
-    note_use(cache, place);
+    cache.note_use(place);
     return true;
 }
 

@@ -8,6 +8,7 @@
 // cases.
 #pragma once
 
+#include "framework/driver/shared/in_translated_code.h"
 #include "framework/trace/context_nodes.h"
 
 #include <cstddef>
@@ -33,6 +34,8 @@ struct FirstLevel {
         std::uint64_t uses[kMostLines];               // when the line was used last
         std::uint64_t clock;
         std::uint32_t set_mask, ways;
+
+        PART_OF_THESE void note_use(std::uint32_t place) { uses[place] = clock += kTick; }
     };
     // Offsets of Cache's members, for translated code.
     static constexpr std::size_t kLines = 0, kUses = kMostLines * sizeof(std::uint64_t),
@@ -51,6 +54,10 @@ struct FirstLevel {
     // Simulates a reference of at most a line; of a larger reference, pass the first bytes. Returns
     // true if it misses.
     bool refers(std::uint64_t address, std::uint64_t bytes);
+    // Uses the line at this address if data_places tells where it is. Returns false otherwise.
+    PART_OF_THESE bool uses_known(std::uint64_t line);
+    // Uses a line of code that is in the cache. Returns false if it is not.
+    PART_OF_THESE bool uses_known_code(std::uint32_t line);
 
     Cache data;  // lines are addresses
     Cache code;  // lines are CodeCache::line_number()
@@ -69,6 +76,22 @@ static_assert(offsetof(FirstLevel::Cache, lines) == FirstLevel::kLines);
 static_assert(offsetof(FirstLevel::Cache, uses) == FirstLevel::kUses);
 static_assert(offsetof(FirstLevel::Cache, clock) == FirstLevel::kClock);
 static_assert((FirstLevel::kMostLines + 1) * FirstLevel::kPlaceUnit <= UINT16_MAX);
+
+bool FirstLevel::uses_known(std::uint64_t line) {
+    const std::uint32_t known = data_places[(line >> data_line_shift) % kPlaces];
+    const std::uint32_t place = known / kPlaceUnit;
+    if (data.lines[place] != line || (known & kAmbiguous) != 0) return false;
+    data.note_use(place);
+    __builtin_memcpy(data_filter + (line & data_filter_mask), &line, sizeof line);
+    return true;
+}
+
+bool FirstLevel::uses_known_code(std::uint32_t line) {
+    const std::uint32_t known = code_places[line];
+    if (known == 0) return false;
+    code.note_use(known / kPlaceUnit - 1);
+    return true;
+}
 
 }  // namespace assay::driver
 
