@@ -34,56 +34,84 @@ trace::Spec spec(std::uint32_t data_ways, std::uint32_t fetch_ways) {
     return {.data = {kLine, 16, {}, data_ways}, .fetch = {kLine, 4, {}, fetch_ways}};
 }
 
+struct Ways {
+    std::uint32_t data, fetch;
+};
+
+// The records that go to an output.
+std::vector<trace_record_t> passed(const std::vector<trace_record_t>& records,
+                                   const replay::MissFilters::Shapes* missed,
+                                   replay::MissFilters::Shapes wanted) {
+    std::vector<trace_record_t> passed;
+    for (std::size_t i = 0; i < records.size(); ++i)
+        if (missed[i] & wanted) passed.push_back(records[i]);
+    return passed;
+}
+
+std::vector<trace_record_t> expected(const std::vector<trace_record_t>& records, Ways ways) {
+    PlainCache data(kLine, 16, ways.data), fetch(kLine, 4, ways.fetch);
+    std::vector<trace_record_t> expected;
+    for (const trace_record_t& record : records) {
+        const std::uint64_t bytes = kSites[record.site].bytes;
+        const bool is_fetch = record.site == 0, is_data = record.site == 1 || record.site == 2;
+        if ((is_fetch && ways.fetch != 0 && !fetch.misses(record.value, bytes)) ||
+            (is_data && ways.data != 0 &&
+             !data.misses(record.value, std::min<std::uint64_t>(bytes, kLine))))
+            continue;
+        expected.push_back(record);
+    }
+    return expected;
+}
+
+bool same(const trace_record_t& a, const trace_record_t& b) {
+    return a.value == b.value && a.site == b.site;
+}
+
 }  // namespace
 
 TEST_CASE("what misses the caches of a replay is what misses plain ones") {
-    for (const std::uint32_t data_ways : {0, 1, 4, 12})
-        for (const std::uint32_t fetch_ways : {0, 2, 8}) {
-            PlainCache data(kLine, 16, data_ways), fetch(kLine, 4, fetch_ways);
-            const auto kinds = replay::reference_kinds(kSites);
-            replay::MissFilter filter(spec(data_ways, fetch_ways), kinds);
-            const auto records = random_records(64 * kLine);
-            std::vector<trace_record_t> expected;
-            for (const trace_record_t& record : records) {
-                const std::uint64_t bytes = kSites[record.site].bytes;
-                const bool is_fetch = record.site == 0,
-                           is_data = record.site == 1 || record.site == 2;
-                if ((is_fetch && fetch_ways != 0 && !fetch.misses(record.value + kLine, bytes)) ||
-                    (is_data && data_ways != 0 &&
-                     !data.misses(record.value + kLine, std::min<std::uint64_t>(bytes, kLine))))
-                    continue;
-                expected.push_back(record);
-            }
-            std::vector<trace_record_t> moved = records;
-            for (trace_record_t& record : moved) record.value += kLine;  // 0 is PlainCache's "none"
-            const trace_record_t* const end = filter.copy(moved, moved.data());
-            moved.resize(static_cast<std::size_t>(end - moved.data()));
-            REQUIRE(moved.size() == expected.size());
-            CHECK(std::equal(moved.begin(), moved.end(), expected.begin(),
-                             [](const trace_record_t& a, const trace_record_t& b) {
-                                 return a.value == b.value + kLine && a.site == b.site;
-                             }));
+    std::vector<Ways> outputs;
+    for (const std::uint32_t data : {0, 1, 4, 12})
+        for (const std::uint32_t fetch : {0, 2, 8}) outputs.push_back({data, fetch});
+    const auto kinds = replay::reference_kinds(kSites);
+    std::vector<trace_record_t> records = random_records(64 * kLine);
+    for (trace_record_t& record : records) record.value += kLine;  // 0 is PlainCache's "none"
+    replay::MissFilters together(kinds);
+    std::vector<replay::MissFilters::Shapes> wanted;
+    for (const Ways& ways : outputs) wanted.push_back(together.add(spec(ways.data, ways.fetch)));
+    const replay::MissFilters::Shapes* const missed = together.simulate(records);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+        replay::MissFilters alone(kinds);
+        const auto own = alone.add(spec(outputs[i].data, outputs[i].fetch));
+        CHECK(alone.any() == (outputs[i].data != 0 || outputs[i].fetch != 0));
+        const std::vector<trace_record_t> right = expected(records, outputs[i]);
+        for (const auto& got :
+             {passed(records, missed, wanted[i]), passed(records, alone.simulate(records), own)}) {
+            REQUIRE(got.size() == right.size());
+            CHECK(std::equal(got.begin(), got.end(), right.begin(), same));
         }
+    }
 }
 
 TEST_CASE("the line 0 is present in the beginning, as in a run and in Cachegrind") {
     const auto kinds = replay::reference_kinds(kSites);
-    replay::MissFilter filter(spec(4, 2), kinds);
+    replay::MissFilters filters(kinds);
+    const auto wanted = filters.add(spec(4, 2));
     const std::vector<trace_record_t> records{{8, 1, 0}, {kLine, 1, 0}};
-    std::vector<trace_record_t> passed(2);
-    CHECK(filter.copy(records, passed.data()) == passed.data() + 1);
-    CHECK(passed[0].value == kLine);
+    const auto got = passed(records, filters.simulate(records), wanted);
+    REQUIRE(got.size() == 1);
+    CHECK(got[0].value == kLine);
 }
 
 TEST_CASE("a thread begins with empty caches") {
     const auto kinds = replay::reference_kinds(kSites);
-    replay::MissFilter filter(spec(4, 2), kinds);
+    replay::MissFilters filters(kinds);
+    const auto wanted = filters.add(spec(4, 2));
     const std::vector<trace_record_t> records{{640, 1, 0}, {640, 1, 0}};
-    std::vector<trace_record_t> passed(2);
-    CHECK(filter.copy(records, passed.data()) == passed.data() + 1);
-    CHECK(filter.copy(records, passed.data()) == passed.data());
-    filter.clear();
-    CHECK(filter.copy(records, passed.data()) == passed.data() + 1);
+    CHECK(passed(records, filters.simulate(records), wanted).size() == 1);
+    CHECK(passed(records, filters.simulate(records), wanted).empty());
+    filters.clear();
+    CHECK(passed(records, filters.simulate(records), wanted).size() == 1);
 }
 
 }  // namespace miss_filter_test

@@ -2,6 +2,7 @@
 
 #include "framework/collector/run/collection.h"
 #include "framework/collector/run/session.h"
+#include "framework/driver/replay/miss_filter.h"
 #include "framework/driver/replay/replay_driver.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
@@ -249,6 +250,7 @@ void add(ReplayedPoint& point, const trace::Spec& spec, std::vector<ReplayPass>&
         for (ReplayGroup& group : pass)
             if (share_segment(*group.spec, spec) && group.points.size() < trace::Readers::kMost)
                 return group.points.push_back(&point);
+        if (pass.size() == replay::MissFilters::kMostOutputs) continue;
         return pass.push_back({spec, {&point}});
     }
     passes.push_back({{spec, {&point}}});

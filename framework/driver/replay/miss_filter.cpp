@@ -1,7 +1,5 @@
 #include "framework/driver/replay/miss_filter.h"
 
-#include <cstring>
-
 namespace assay::replay {
 namespace {
 
@@ -30,32 +28,45 @@ std::vector<ReferenceKind> reference_kinds(std::span<const trace_site_t> sites) 
     return kinds;
 }
 
-MissFilter::MissFilter(const trace::Spec& spec, const std::vector<ReferenceKind>& kinds)
-    : kinds_(kinds),
-      data_(spec.data, spec.data.ways, kFirstLine),
-      fetch_(spec.fetch, spec.fetch.ways, kFirstLine) {}
-
-trace_record_t* MissFilter::copy(std::span<const trace_record_t> records, trace_record_t* to) {
-    if (!data_.is_there() && !fetch_.is_there()) {
-        if (to != records.data()) std::memcpy(to, records.data(), records.size_bytes());
-        return to + records.size();
-    }
-    for (const trace_record_t& record : records) {
-        const ReferenceKind kind = kinds_[record.site];
-        bool passes = true;
-        if (kind.of == ReferenceKind::kData && data_.is_there())
-            passes = data_.misses(record.value, kind.bytes);
-        else if (kind.of == ReferenceKind::kFetch && fetch_.is_there())
-            passes = fetch_.misses(record.value, kind.bytes);
-        *to = record;
-        to += passes ? 1 : 0;
-    }
-    return to;
+MissFilters::Shapes MissFilters::add(const trace::Spec& spec) {
+    return add(ReferenceKind::kData, spec.data) | add(ReferenceKind::kFetch, spec.fetch);
 }
 
-void MissFilter::clear() {
-    data_.clear();
-    fetch_.clear();
+// Without ways, the caches are all the same: nothing hits them.
+MissFilters::Shapes MissFilters::add(ReferenceKind::Of of, const trace::Filter& filter) {
+    const trace::Filter wanted = filter.ways == 0 ? trace::Filter() : filter;
+    std::size_t number = 0;
+    while (number < shapes_.size() &&
+           !(shapes_[number].of == of && shapes_[number].filter == wanted))
+        ++number;
+    if (number == shapes_.size())
+        shapes_.push_back({of, wanted, LruCache(wanted, wanted.ways, kFirstLine)});
+    any_ |= shapes_[number].cache.is_there();
+    return Shapes{1} << number;
+}
+
+const MissFilters::Shapes* MissFilters::simulate(std::span<const trace_record_t> records) {
+    missed_.resize(records.size());
+    kinds_of_records_.resize(records.size());
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        kinds_of_records_[i] = kinds_[records[i].site];
+        missed_[i] = kinds_of_records_[i].of == ReferenceKind::kNeither ? ~Shapes{0} : 0;
+    }
+    for (std::size_t number = 0; number < shapes_.size(); ++number) {
+        Shape& shape = shapes_[number];
+        for (std::size_t i = 0; i < records.size(); ++i) {
+            const ReferenceKind kind = kinds_of_records_[i];
+            if (kind.of != shape.of) continue;
+            const bool misses =
+                !shape.cache.is_there() || shape.cache.misses(records[i].value, kind.bytes);
+            missed_[i] |= Shapes{misses} << number;
+        }
+    }
+    return missed_.data();
+}
+
+void MissFilters::clear() {
+    for (Shape& shape : shapes_) shape.cache.clear();
 }
 
 }  // namespace assay::replay

@@ -110,20 +110,38 @@ struct ReferenceKind {
 };
 std::vector<ReferenceKind> reference_kinds(std::span<const trace_site_t> sites);
 
-class MissFilter {
+// The level-1 caches of a thread for all outputs of a replay. Caches of the same shape are
+// simulated once.
+class MissFilters {
   public:
-    // `kinds` must outlive this.
-    MissFilter(const trace::Spec& spec, const std::vector<ReferenceKind>& kinds);
+    static constexpr std::size_t kMostOutputs = 32;
+    // A bit for each shape. A record goes to an output if both have a bit in common.
+    using Shapes = std::uint64_t;
 
-    // Copies the records that pass to `to`, and returns their end. `to` must have room, or be the
-    // begin of `records`.
-    trace_record_t* copy(std::span<const trace_record_t> records, trace_record_t* to);
+    // `kinds` must outlive this.
+    explicit MissFilters(const std::vector<ReferenceKind>& kinds) : kinds_(kinds) {}
+    // The shapes of one more output.
+    Shapes add(const trace::Spec& spec);
+    // False if each record goes to each output.
+    bool any() const { return any_; }
+    // Returns the shapes that each record misses, valid until the next call.
+    const Shapes* simulate(std::span<const trace_record_t> records);
     // Empties the caches, for a new thread.
     void clear();
 
   private:
+    struct Shape {
+        ReferenceKind::Of of;
+        trace::Filter filter;
+        LruCache cache;
+    };
+    Shapes add(ReferenceKind::Of of, const trace::Filter& filter);
+
     const std::vector<ReferenceKind>& kinds_;
-    LruCache data_, fetch_;
+    bool any_ = false;
+    std::vector<Shape> shapes_;
+    std::vector<ReferenceKind> kinds_of_records_;
+    std::vector<Shapes> missed_;
 };
 
 }  // namespace assay::replay

@@ -212,13 +212,10 @@ SlotWriter& ReplayDriver::slot_of(std::uint32_t number) {
     std::unique_ptr<SlotWriter>& slot = slots_[number];
     if (slot) return *slot;
     std::vector<SlotWriter::Output> outputs;
-    for (const auto& segment : segments_) {
-        trace::Spec own = segment->control().spec;  // the part that not all outputs share
-        if (spec_.data.ways != 0) own.data.ways = 0;
-        if (spec_.fetch.ways != 0) own.fetch.ways = 0;
-        outputs.push_back({segment->ring(number), MissFilter(own, kinds_)});
-    }
-    slot = std::make_unique<SlotWriter>(MissFilter(spec_, kinds_), std::move(outputs));
+    MissFilters filters(kinds_);
+    for (const auto& segment : segments_)
+        outputs.push_back({segment->ring(number), filters.add(segment->control().spec)});
+    slot = std::make_unique<SlotWriter>(std::move(filters), std::move(outputs));
     if (spec_.captures & trace::kCaptureContexts)
         contexts_[number] = std::make_unique<ReplayedContexts>(
             slot->begin_nodes(trace::context_words(spec_)), spec_);

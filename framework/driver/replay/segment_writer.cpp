@@ -16,11 +16,8 @@ namespace assay::replay {
 
 void SlotWriter::set_thread(std::uint32_t thread) {
     thread_ = thread;
-    common_.clear();
-    for (Output& output : outputs_) {
-        output.ring.set_thread(thread);
-        output.filter.clear();
-    }
+    filters_.clear();
+    for (Output& output : outputs_) output.ring.set_thread(thread);
 }
 
 void SlotWriter::append_together(std::span<const trace_record_t> records) {
@@ -31,10 +28,9 @@ void SlotWriter::append_together(std::span<const trace_record_t> records) {
 
 void SlotWriter::pass_on() {
     copy_new_nodes();
-    // The records that pass move to the front.
-    const std::span<const trace_record_t> records(
-        staged_.data(), common_.copy({staged_.data(), next_}, staged_.data()));
-    for (Output& output : outputs_) output.ring.append(records, output.filter);
+    const std::span<const trace_record_t> records(staged_.data(), next_);
+    const MissFilters::Shapes* const missed = filters_.any() ? filters_.simulate(records) : nullptr;
+    for (Output& output : outputs_) output.ring.append(records, missed, output.shapes);
     next_ = staged_.data();
 }
 
@@ -136,15 +132,31 @@ void RingWriter::begin_buffer(std::uint32_t number) {
     end_ = begin_ + trace::kRecordsPerBuffer;
 }
 
-void RingWriter::append(std::span<const trace_record_t> records, MissFilter& filter) {
+namespace {
+
+trace_record_t* copy(std::span<const trace_record_t> records, trace_record_t* to,
+                     const MissFilters::Shapes* missed, MissFilters::Shapes wanted) {
+    if (missed == nullptr) return std::copy(records.begin(), records.end(), to);
+    for (const trace_record_t& record : records) {
+        *to = record;
+        to += (*missed++ & wanted) != 0 ? 1 : 0;
+    }
+    return to;
+}
+
+}  // namespace
+
+void RingWriter::append(std::span<const trace_record_t> records, const MissFilters::Shapes* missed,
+                        MissFilters::Shapes wanted) {
     const bool together = control_.spec.captures & trace::kCaptureValues;
     if (together && records.size() > static_cast<std::size_t>(end_ - next_)) complete();
     while (!records.empty()) {
         if (next_ == end_) complete();
         const auto some =
             std::min<std::size_t>(records.size(), static_cast<std::size_t>(end_ - next_));
-        next_ = filter.copy(records.first(some), next_);
+        next_ = copy(records.first(some), next_, missed, wanted);
         records = records.subspan(some);
+        if (missed != nullptr) missed += some;
     }
 }
 

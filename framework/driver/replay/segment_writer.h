@@ -29,8 +29,10 @@ class RingWriter {
     void set_thread(std::uint32_t thread) { slot_->thread.store(thread); }
     // With bursts: ThreadSlot::executed.
     void set_executed(std::uint64_t instructions) { slot_->executed.store(instructions); }
-    // Leaves out the hits of `filter`. With values, all records get into one buffer if they fit.
-    void append(std::span<const trace_record_t> records, MissFilter& filter);
+    // Leaves out the records that have missed none of the `wanted` shapes. `missed`: by record;
+    // null for all records. With values, all get into one buffer if they fit.
+    void append(std::span<const trace_record_t> records, const MissFilters::Shapes* missed,
+                MissFilters::Shapes wanted);
     // Gives the buffer to the readers, and waits until all readers have left room.
     void complete();
 
@@ -88,12 +90,11 @@ class SlotWriter {
     // The slot in one of the segments.
     struct Output {
         RingWriter& ring;
-        MissFilter filter;
+        MissFilters::Shapes shapes;  // of `filters`
     };
 
-    // `common`: leaves out the records that no output wants.
-    SlotWriter(MissFilter common, std::vector<Output> outputs)
-        : common_(std::move(common)), outputs_(std::move(outputs)) {}
+    SlotWriter(MissFilters filters, std::vector<Output> outputs)
+        : filters_(std::move(filters)), outputs_(std::move(outputs)) {}
     SlotWriter(const SlotWriter&) = delete;
     SlotWriter& operator=(const SlotWriter&) = delete;
 
@@ -128,7 +129,7 @@ class SlotWriter {
     void copy_new_nodes();
     void copy_nodes_from(std::uint32_t first) const;
 
-    MissFilter common_;
+    MissFilters filters_;
     std::vector<Output> outputs_;
     std::uint32_t thread_ = 0;
     std::uint32_t node_words_ = 0;
