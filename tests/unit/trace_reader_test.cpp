@@ -287,13 +287,13 @@ TEST_CASE("counts are sums over the threads") {
     setup.driver.executed(2, 0, 2);
     setup.driver.executed(1, kBlocks - 1, 11);
     setup.reader.refresh();
-    const std::vector<std::uint64_t> counts = setup.reader.instruction_counts();
+    const std::vector<std::uint64_t> counts = setup.reader.counts().instruction_counts();
     REQUIRE(counts.size() == kBlocks + 2);
     CHECK(counts[0] == 7);
     CHECK(counts[2] == 7);
     CHECK(counts[3] == 0);
     CHECK(counts.back() == 11);
-    CHECK(setup.reader.instructions() == 3 * 7 + 11);
+    CHECK(setup.reader.counts().instructions() == 3 * 7 + 11);
 }
 
 TEST_CASE("counts are impossible where no processor is as fast") {
@@ -308,10 +308,10 @@ TEST_CASE("counts are impossible where no processor is as fast") {
             setup.driver.executed(slot, 0, times);
         }
         setup.reader.refresh();
-        const std::string what = setup.reader.impossible_counts(time);
+        const std::string what = setup.reader.counts().impossible(time);
         // What is impossible by itself is left out.
         const std::uint64_t left = what.find("block at") == std::string::npos ? times : 0;
-        CHECK(setup.reader.instruction_counts()[0] == threads * left);
+        CHECK(setup.reader.counts().instruction_counts()[0] == threads * left);
         return what;
     };
     CHECK(said(0, 1, milliseconds(0)) == "");
@@ -334,14 +334,16 @@ TEST_CASE("counts can be impossible together") {
     setup.driver.executed(0, 0, 15'000'000'000);
     setup.driver.executed(0, 1, 4'000'000'000);
     setup.reader.refresh();
-    CHECK(setup.reader.impossible_counts(seconds(1))
+    CHECK(setup.reader.counts()
+              .impossible(seconds(1))
               .find("(301000000000 instructions of a thread "
                     "within 1 s)") != std::string::npos);
     setup.driver.executed(0, 1, 2'000'000'000);
-    CHECK(setup.reader.impossible_counts(seconds(1))
+    CHECK(setup.reader.counts()
+              .impossible(seconds(1))
               .find("(21000000000 basic blocks of a thread "
                     "within 1 s)") != std::string::npos);
-    CHECK(setup.reader.impossible_counts(seconds(2)) == "");
+    CHECK(setup.reader.counts().impossible(seconds(2)) == "");
 }
 
 TEST_CASE("blocks are left early no more often than they are entered") {
@@ -352,15 +354,15 @@ TEST_CASE("blocks are left early no more often than they are entered") {
         const trace::PartialEvent event{0, 1, counted, 0, times};
         setup.driver.log(trace::EventType::kPartial, &event, sizeof event, "");
         setup.reader.refresh();
-        return setup.reader.impossible_counts(std::chrono::seconds(1));
+        return setup.reader.counts().impossible(std::chrono::seconds(1));
     };
     CHECK(leave(0, 1000) == "");
     CHECK(leave(1, 3) == "");
     CHECK(leave(1, 2) == "");
     CHECK(leave(1, 1) != "");
-    CHECK(setup.reader.instruction_counts() == std::vector<std::uint64_t>{1005, 0, 0});
+    CHECK(setup.reader.counts().instruction_counts() == std::vector<std::uint64_t>{1005, 0, 0});
     CHECK(leave(0, 1ULL << 40) != "");
-    CHECK(setup.reader.instruction_counts()[0] == 1005);
+    CHECK(setup.reader.counts().instruction_counts()[0] == 1005);
 }
 
 TEST_CASE("runs that leave out more references than there can be are damage") {

@@ -62,9 +62,10 @@ void RecordedTrace::replay(const trace::Spec& wanted, const trace::ValueLists& v
     thread.join();
     if (!driver.problem().empty()) throw Error(driver.problem());
     if (damage) std::rethrow_exception(damage);
-    for (std::uint32_t slot = 0; control.spec.interval != 0 && slot < reader_.slots(); ++slot)
-        intervals_.take_rest(reader_.thread_of(slot), slot, reader_.block_counts(slot),
-                             reader_.code());
+    for (std::uint32_t slot = 0; control.spec.interval != 0 && slot < reader_.counts().slots();
+         ++slot)
+        intervals_.take_rest(reader_.counts().thread_of(slot), slot,
+                             reader_.counts().block_counts(slot), reader_.code());
 }
 
 void RecordedTrace::read(const std::function<bool()>& ended) {

@@ -155,9 +155,11 @@ class RecordedTrace final : public TrialTrace {
     }
     const collector::AddressMap& addresses() const override { return reader_.addresses(); }
     std::vector<std::uint64_t> counts(std::uint64_t) const override {
-        return reader_.instruction_counts();
+        return reader_.counts().instruction_counts();
     }
-    std::vector<std::uint64_t> mispredictions() const override { return reader_.mispredictions(); }
+    std::vector<std::uint64_t> mispredictions() const override {
+        return reader_.counts().mispredictions();
+    }
     std::span<const collector::Interval> rests() override;
 
   private:

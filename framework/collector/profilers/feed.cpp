@@ -112,26 +112,28 @@ std::vector<std::uint64_t> Feed::totals_so_far(std::size_t profiler) {
 
 std::string Feed::impossible_counts(std::chrono::duration<double> time) {
     if (!(spec_.captures & trace::kCaptureBlockCounts)) return "";
-    return reader_.impossible_counts(time);
+    return reader_.counts().impossible(time);
 }
 
 void Feed::end() {
-    if (spec_.captures & trace::kCaptureBlockCounts) executions_ = reader_.instruction_counts();
-    mispredictions_ = reader_.mispredictions();
-    if (spec_.captures & trace::kCaptureContexts) executed_contexts_.enter_all(reader_.slots());
+    if (spec_.captures & trace::kCaptureBlockCounts)
+        executions_ = reader_.counts().instruction_counts();
+    mispredictions_ = reader_.counts().mispredictions();
+    if (spec_.captures & trace::kCaptureContexts)
+        executed_contexts_.enter_all(reader_.counts().slots());
     if (sampling_.wanted()) {
-        for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot)
-            sampling_.executed(reader_.thread_of(slot), reader_.executed(slot));
-        for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot)
-            sampling_.take_rest(slot, reader_.block_counts(slot), reader_.mispredictions(slot),
-                                reader_.code());
+        for (std::uint32_t slot = 0; slot < reader_.counts().slots(); ++slot)
+            sampling_.executed(reader_.counts().thread_of(slot), reader_.counts().executed(slot));
+        for (std::uint32_t slot = 0; slot < reader_.counts().slots(); ++slot)
+            sampling_.take_rest(slot, reader_.counts().block_counts(slot),
+                                reader_.counts().mispredictions(slot), reader_.code());
         sampling_.take_off_warm_up(executions_, mispredictions_);
     }
     if (interval_ == 0) return;
-    for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot)
+    for (std::uint32_t slot = 0; slot < reader_.counts().slots(); ++slot)
         if (!sampling_.is_warm_up(slot))
-            intervals_.take_rest(reader_.thread_of(slot), slot, reader_.block_counts(slot),
-                                 reader_.code());
+            intervals_.take_rest(reader_.counts().thread_of(slot), slot,
+                                 reader_.counts().block_counts(slot), reader_.code());
 }
 
 std::function<void(const Feed::TakeExecutions&)> Feed::executions_by_context() {
@@ -147,25 +149,27 @@ std::function<void(const Feed::TakeExecutions&)> Feed::executions_by_context() {
             if (portion.size() == kPortion) take(std::exchange(portion, {}));
         };
         executed_contexts_.for_each(
-            reader_.slots(), {code, executions_, mispredictions_, reader_.left_early()}, visit);
+            reader_.counts().slots(),
+            {code, executions_, mispredictions_, reader_.counts().left_early()}, visit);
         take(portion);
     };
 }
 
 std::vector<ContextCalls> Feed::calls() {
     if (!(spec_.captures & trace::kCaptureContexts)) return {};
-    return executed_contexts_.calls(reader_.slots());
+    return executed_contexts_.calls(reader_.counts().slots());
 }
 
 std::function<void(const Feed::TakeExecutions&)> Feed::executions_by_thread() {
     if (spec_.threads == 0) return {};
     return [this](const TakeExecutions& take) {
         const CodeTables code = reader_.code();
-        const std::vector<trace::PartialEvent> left_early = reader_.left_early();
-        for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot) {
-            const std::uint32_t thread = ThreadContexts::number(slot, reader_.thread_of(slot));
-            std::vector<std::uint64_t> executions = reader_.block_counts(slot);
-            const std::vector<std::uint64_t> mispredictions = reader_.mispredictions(slot);
+        const std::vector<trace::PartialEvent> left_early = reader_.counts().left_early();
+        for (std::uint32_t slot = 0; slot < reader_.counts().slots(); ++slot) {
+            const std::uint32_t thread =
+                ThreadContexts::number(slot, reader_.counts().thread_of(slot));
+            std::vector<std::uint64_t> executions = reader_.counts().block_counts(slot);
+            const std::vector<std::uint64_t> mispredictions = reader_.counts().mispredictions(slot);
             std::vector<ContextExecutions> portion;
             for (const trace::PartialEvent& left : left_early) {
                 if (left.slot != slot) continue;

@@ -259,8 +259,9 @@ void Collection::collect() {
     std::uint32_t last_bell = 0;
     lifeline_.ring_at_end(segment_.control().doorbell);
     begin();
-    Progress progress(image_.of_first_process && shows_progress(session_.settings, replays_),
-                      [this] { return in_millions(feed_.reader().instructions(), instructions_); });
+    Progress progress(
+        image_.of_first_process && shows_progress(session_.settings, replays_),
+        [this] { return in_millions(feed_.reader().counts().instructions(), instructions_); });
     for (;;) {
         const std::uint32_t bell = segment_.control().doorbell.load(std::memory_order_seq_cst);
         const bool ended = lifeline_.ended();

@@ -262,7 +262,7 @@ Profile ImageProfile::profile_of(const Counts& counts, Feed& feed,
     profile.header.pid = static_cast<std::uint32_t>(image_.pid);
     profile.header.incomplete = incomplete;
     if (!image_.rank.empty()) profile.header.descriptions.emplace_back("Rank", image_.rank);
-    const std::string schedule = this->schedule(feed.reader().threads());
+    const std::string schedule = this->schedule(feed.reader().counts().threads());
     if (!schedule.empty()) profile.header.descriptions.emplace_back("Schedule", schedule);
     const Sampling& sampling = feed.sampling();
     if (sampling.wanted()) {

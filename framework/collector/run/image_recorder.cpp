@@ -130,8 +130,8 @@ void ImageRecorder::follow_bursts(Thread& thread, const trace_record_t& last) {
 
 std::vector<trace_thread_end_t> ImageRecorder::thread_ends() {
     std::vector<trace_thread_end_t> ends;
-    for (std::uint32_t slot = 0; slot < reader_.slots(); ++slot) {
-        ends.push_back({reader_.thread_of(slot), slot, reader_.executed(slot)});
+    for (std::uint32_t slot = 0; slot < reader_.counts().slots(); ++slot) {
+        ends.push_back({reader_.counts().thread_of(slot), slot, reader_.counts().executed(slot)});
         std::uint64_t& known = executed_[ends.back().thread];
         known = std::max(known, ends.back().instructions);
     }
@@ -290,7 +290,7 @@ void ImageRecorder::end(std::uint32_t state, const std::optional<Ending>& ending
     if (!begun_) write_image();
     find_markers();
     for (auto& [slot, thread] : threads_) flush(thread);
-    if (points_) instructions_ = std::max(instructions_, reader_.executed(kFirstThread));
+    if (points_) instructions_ = std::max(instructions_, reader_.counts().executed(kFirstThread));
     write_code();
     write_events();
     trace_image_end_t end{};
@@ -298,7 +298,7 @@ void ImageRecorder::end(std::uint32_t state, const std::optional<Ending>& ending
     end.state = state;
     end.exit_status = ending ? ending->exit_status : 0;
     end.signal = ending ? ending->signal : 0;
-    end.threads = reader_.threads();
+    end.threads = reader_.counts().threads();
     end.parts = parts_;
     end.instructions = instructions_;
     std::vector<std::byte> content;

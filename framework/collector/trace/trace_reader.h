@@ -7,6 +7,7 @@
 
 #include "framework/collector/trace/address_map.h"
 #include "framework/collector/trace/segment.h"
+#include "framework/collector/trace/thread_counts.h"
 #include "framework/collector/trace/timed_blocks.h"
 #include "framework/trace/readers.h"
 
@@ -94,33 +95,11 @@ class TraceReader {
     // A message about the program that the process is about to run without its driver, or "".
     const std::string& leaves_for() const { return leaves_for_; }
 
-    // Called after the driver's end, if block counts were captured. Returns a text about counts
-    // that threads cannot reach in this time, or "". Impossible counts are 0 from then on.
-    std::string impossible_counts(std::chrono::duration<double> time);
-
-    // Returns executions by instruction, from the block counters and the blocks left early. Exact
-    // after the driver has ended. Block counts must have been captured.
-    std::vector<std::uint64_t> instruction_counts() const;
-    // Returns the executions of blocks that a fault ended early. Exact after the driver has ended.
-    std::vector<trace::PartialEvent> left_early() const;
-    // The number of slots that threads have used; and how often all threads of a slot have entered
-    // each block.
-    std::uint32_t slots() const;
-    std::vector<std::uint64_t> block_counts(std::uint32_t slot) const;
-    // The last thread that used the slot.
-    std::uint32_t thread_of(std::uint32_t slot) const;
-    // The number of threads so far.
-    std::uint32_t threads() const;
+    // What the threads have executed. Valid as long as this reader.
+    const ThreadCounts& counts() const { return counts_; }
+    ThreadCounts& counts() { return counts_; }
     // With Spec::threads: the known names, by thread.
     const std::map<std::uint32_t, std::string>& thread_names() const { return thread_names_; }
-    // With sampling: the number of instructions that the thread of the slot has executed.
-    std::uint64_t executed(std::uint32_t slot) const;
-    // Mispredictions by block, of all slots or of one; empty if they are not captured.
-    std::vector<std::uint64_t> mispredictions() const;
-    std::vector<std::uint64_t> mispredictions(std::uint32_t slot) const;
-    // Returns roughly the number of executed instructions so far. Reads all counters of all
-    // threads.
-    std::uint64_t instructions() const;
 
   private:
     // A thread slot. `buffer_count` has been checked, unlike the number in the segment.
@@ -174,14 +153,6 @@ class TraceReader {
     void check_block(std::size_t index, std::uint32_t instrs) const;
     void refresh_events();
     void take_event(const trace::EventHeader& header, const std::byte* body);
-    std::vector<std::uint64_t> counters() const;
-    std::vector<std::uint64_t> counters(std::uint32_t slot) const;
-    std::vector<std::uint64_t> mispredictions_by_block(const std::vector<std::uint64_t>& all) const;
-    std::size_t counters_per_block() const;
-    std::vector<std::uint64_t> sums_by_block(std::vector<std::uint64_t> all) const;
-    std::vector<std::uint64_t> block_counts() const;
-    std::string impossible_counters(std::uint32_t slot, double seconds) const;
-    std::string impossible_partials() const;
 
     Segment& segment_;
     Sink sink_;
@@ -189,9 +160,9 @@ class TraceReader {
     trace::Readers* readers_ = nullptr;
     std::uint32_t reader_ = 0;  // number of this reader
     CodeTables code_;
+    ThreadCounts counts_;
     AddressMap addresses_;
-    std::uint64_t event_bytes_ = 0;           // number of bytes read
-    std::vector<const std::byte*> partials_;  // events with counts that still increase
+    std::uint64_t event_bytes_ = 0;  // number of bytes read
     MarkerQueues markers_;
     std::deque<std::string> mapped_files_;
     std::map<std::uint32_t, std::string> thread_names_;
@@ -199,8 +170,6 @@ class TraceReader {
     std::uint64_t time_ = 0;
     std::string refusal_, leaves_for_;
     std::uint64_t records_ = 0;
-    std::uint64_t most_executions_ = UINT64_MAX;  // limit for a block and a thread
-    std::uint64_t most_instrs_ = UINT64_MAX;      // limit for the instructions of a thread
     std::span<const std::uint64_t> footprints_;
     std::vector<Ring> rings_;  // by slot
     // With Spec::slice: the number of buffers taken, and since when the next one is missing
