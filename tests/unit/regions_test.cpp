@@ -3,8 +3,15 @@
 #include "framework/x86/instruction.h"
 #include "tests/unit/driver_parts.h"
 
+#include <elf.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <map>
 #include <memory>
+#include <string>
 
 namespace regions_test {
 
@@ -149,9 +156,70 @@ TEST_CASE("regions: functions of files that are mapped") {
     CHECK_FALSE(regions.is_entry(start + offset - page));
 }
 
+// An ELF file of Arm's M profile with two functions.
+struct SmallElf {
+    Elf32_Ehdr header{};
+    Elf32_Phdr segment{};
+    Elf32_Shdr sections[3]{};  // no section, symbols, names
+    Elf32_Sym symbols[4]{};    // no symbol, Thumb code, other code, data
+    char names[16] = "\0thumb\0arm\0data";
+
+    SmallElf() {
+        std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+        header.e_ident[EI_CLASS] = ELFCLASS32;
+        header.e_ident[EI_DATA] = ELFDATA2LSB;
+        header.e_machine = EM_ARM;
+        header.e_phoff = offsetof(SmallElf, segment);
+        header.e_phnum = 1;
+        header.e_shoff = offsetof(SmallElf, sections);
+        header.e_shnum = 3;
+        segment.p_type = PT_LOAD;
+        segment.p_vaddr = 0x08000000;
+        segment.p_offset = 0x1000;
+        segment.p_filesz = 0x2000;
+        sections[1].sh_type = SHT_SYMTAB;
+        sections[1].sh_offset = offsetof(SmallElf, symbols);
+        sections[1].sh_size = sizeof symbols;
+        sections[1].sh_link = 2;
+        sections[2].sh_offset = offsetof(SmallElf, names);
+        sections[2].sh_size = sizeof names;
+        symbols[1] = {1, 0x08000101, 0, STT_FUNC, 0, 1};
+        symbols[2] = {7, 0x08000200, 0, STT_FUNC, 0, 1};
+        symbols[3] = {11, 0x08000300, 0, STT_OBJECT, 0, 1};
+    }
+    // The places of the functions, in a file of this content and size.
+    std::map<std::string, std::uint64_t> functions(std::size_t size = sizeof(SmallElf)) const {
+        const int file = memfd_create("elf", MFD_CLOEXEC);
+        REQUIRE(write(file, this, size) == static_cast<ssize_t>(size));
+        std::map<std::string, std::uint64_t> found;
+        driver::for_each_function(
+            file, [&](const char* symbol, std::uint64_t place) { found[symbol] = place; });
+        close(file);
+        return found;
+    }
+};
+
+TEST_CASE("functions of 32-bit files, and of damaged ones") {
+    const std::map<std::string, std::uint64_t> both{{"arm", 0x1200}, {"thumb", 0x1100}};
+    SmallElf elf;
+    CHECK(elf.functions() == both);
+    for (std::size_t size = 0; size < sizeof elf; ++size) CHECK(elf.functions(size).empty());
+    elf.header.e_ident[EI_DATA] = ELFDATA2MSB;
+    CHECK(elf.functions().empty());
+    elf = SmallElf();
+    elf.segment.p_filesz = 0x180;
+    CHECK(elf.functions() == std::map<std::string, std::uint64_t>{{"thumb", 0x1100}});
+    elf = SmallElf();
+    elf.sections[1].sh_link = 3;
+    CHECK(elf.functions().empty());
+    elf = SmallElf();
+    elf.sections[1].sh_size = UINT32_MAX;
+    CHECK(elf.functions().empty());
+}
+
 TEST_CASE("function patterns") {
     const auto matches = [](const char* pattern, const char* symbol) {
-        return FunctionPatterns(pattern).match(symbol);
+        return driver::FunctionPatterns(pattern).match(symbol);
     };
     CHECK(matches("main", "main"));
     CHECK_FALSE(matches("main", "domain"));
@@ -170,7 +238,7 @@ TEST_CASE("function patterns") {
         "_ZN4wide3addINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEEEvT_";
     CHECK(matches("wide::add<std::string>", instance));
     CHECK(matches("void wide::add<std::string>(std::string)", instance));
-    CHECK(FunctionPatterns("").empty());
+    CHECK(driver::FunctionPatterns("").empty());
 }
 
 TEST_CASE("a marker is its own flow, other long no-operations are not") {

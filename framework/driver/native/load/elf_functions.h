@@ -1,8 +1,8 @@
-// The functions of an ELF file, from its own symbol tables, and the vDSO's place and functions.
-// Separate debug files are not read, because the program waits meanwhile.
+// The functions of the program's files, and the vDSO's place.
 #pragma once
 
 #include "framework/driver/native/memory/proc_maps.h"
+#include "framework/driver/shared/elf_functions.h"
 
 #include <cstdint>
 #include <functional>
@@ -11,9 +11,21 @@
 
 namespace assay::native {
 
-// Calls `visit` with the symbol's name, as the linker knows it, and the file offset of the
-// function's first instruction. A function may be visited twice, because most dynamic symbols are
-// in both symbol tables. Never calls `visit` if the file cannot be read or is damaged.
+// A file of the program, which is open for reading as long as this exists.
+class OpenFile {
+  public:
+    explicit OpenFile(const std::string& path);
+    ~OpenFile();
+    OpenFile(const OpenFile&) = delete;
+    OpenFile& operator=(const OpenFile&) = delete;
+
+    int descriptor() const { return descriptor_; }  // negative: the file cannot be opened
+
+  private:
+    int descriptor_;
+};
+
+// The same as driver::for_each_function().
 void for_each_function(const std::string& path,
                        const std::function<void(const char* symbol, std::uint64_t offset)>& visit);
 

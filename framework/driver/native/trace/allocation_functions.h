@@ -11,32 +11,8 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace assay::native {
-
-// Names of functions, with * and ? as in fnmatch(3).
-
-class FunctionPatterns {
-  public:
-    // Separated by newlines.
-    explicit FunctionPatterns(std::string_view patterns);
-
-    bool empty() const { return patterns_.empty(); }
-    // A pattern matches a symbol as the linker knows it. It also matches the demangled name of a
-    // C++ function, in full or as tools show it, with or without its parameters. The suffix of a
-    // compiler's copy with other parameters (.constprop, .isra) is ignored.
-    bool match(std::string_view symbol);
-    // The patterns that have never matched.
-    std::vector<std::string> unmatched() const;
-
-  private:
-    struct Pattern {
-        std::string text;
-        bool matched = false;
-    };
-    std::vector<Pattern> patterns_;
-};
 
 // The numbers of the arguments, from 1; 0: no such argument.
 struct AllocationFunction {

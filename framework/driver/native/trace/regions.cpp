@@ -17,7 +17,8 @@ constexpr std::uint64_t kOutside = 0;
 
 void Regions::initialise(const trace::Spec& spec) {
     const trace::Regions& wanted = spec.regions;
-    patterns_ = FunctionPatterns({wanted.functions, strnlen(wanted.functions, trace::kMostNames)});
+    functions_ = driver::NamedFunctions(
+        {wanted.functions, strnlen(wanted.functions, sizeof wanted.functions)});
     collects_ = wanted.off_at_start == 0;
     from_ = wanted.from_instruction;
     to_ = wanted.to_instruction;
@@ -30,14 +31,11 @@ void Regions::initialise(const trace::Spec& spec) {
 void Regions::mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
                      const std::string& path) {
     if (!has_functions()) return;
-    for_each_function(path, [&](const char* symbol, std::uint64_t place) {
-        if (place < offset || place - offset >= end - start || !patterns_.match(symbol)) return;
-        entries_.insert(start + (place - offset));
-    });
+    functions_.mapped(start, end, offset, OpenFile(path).descriptor());
 }
 
 void Regions::unmapped(std::uint64_t start, std::uint64_t end) {
-    entries_.erase(entries_.lower_bound(start), entries_.lower_bound(end));
+    functions_.unmapped(start, end);
 }
 
 void Regions::begin(Context& context, bool first_thread) const {

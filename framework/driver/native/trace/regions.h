@@ -20,11 +20,12 @@
 #pragma once
 
 #include "framework/driver/native/machine/context.h"
-#include "framework/driver/native/trace/allocation_functions.h"
+#include "framework/driver/shared/elf_functions.h"
+#include "framework/trace/segment_layout.h"
 
 #include <cstdint>
-#include <set>
 #include <string>
+#include <vector>
 
 namespace assay::native {
 
@@ -36,13 +37,13 @@ class Regions {
     // --- What translations depend on.
 
     // The functions with the given names, and whether there can be any.
-    bool has_functions() const { return !patterns_.empty(); }
-    bool is_entry(std::uint64_t pc) const { return entries_.contains(pc); }
+    bool has_functions() const { return !functions_.empty(); }
+    bool is_entry(std::uint64_t pc) const { return functions_.begins_at(pc); }
     // Call these when an executable part of a file is mapped or unmapped.
     void mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
                 const std::string& path);
     void unmapped(std::uint64_t start, std::uint64_t end);
-    std::vector<std::string> missing_functions() const { return patterns_.unmatched(); }
+    std::vector<std::string> missing_functions() const { return functions_.unmatched(); }
     // True if instructions are counted down. When this ends, all translations must be dropped.
     bool counts() const { return counts_; }
     // True if only bursts are captured: Bursts.
@@ -52,7 +53,7 @@ class Regions {
 
     void begin(Context& context, bool first_thread) const;
     Version version_of(const Context& context) const {
-        const bool inside = patterns_.empty() || context.enters_above != 0;
+        const bool inside = functions_.empty() || context.enters_above != 0;
         return collects_ && in_range_ && inside ? kCollecting : kPlain;
     }
     // Returns true if this changes anything.
@@ -70,8 +71,7 @@ class Regions {
     }
 
   private:
-    FunctionPatterns patterns_{""};
-    std::set<std::uint64_t> entries_;
+    driver::NamedFunctions functions_;
     std::uint64_t from_ = 0, to_ = 0;  // instructions; 0: no boundary
     bool collects_ = true;
     bool in_range_ = true;
