@@ -264,9 +264,9 @@ std::string not_by_qemu(const Spec& spec, CaptureRow::ByQemu least) {
     for (const CaptureRow& row : kRows)
         if (spec.captures & row.capture && row.by_qemu < least) return std::string(row.description);
     const Regions& regions = spec.regions;
-    if (regions.off_at_start != 0 || regions.from_instruction != 0 || regions.to_instruction != 0 ||
-        has_bursts(regions) || regions.functions[0] != '\0')
-        return "parts";
+    if (regions.off_at_start != 0) return "parts between markers";
+    if (has_bursts(regions)) return "bursts";
+    if (regions.functions[0] != '\0' && least == CaptureRow::kAlways) return "parts by functions";
     if (spec.objects != Spec::kNoObjects) return "objects";
     if (spec.slice != 0) return "the order of threads";
     return "";

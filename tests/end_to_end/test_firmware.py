@@ -21,6 +21,8 @@ AARCH64 = ["qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a53", "-nographi
            "-nic", "none"]
 RISC_V = ["qemu-system-riscv64", "-M", "virt", "-bios", "none", "-nographic"]
 ICOUNT = ["-icount", "shift=5"]
+# Without this, time passes in QEMU before the processor begins.
+SAME_TIME = ["-icount", "shift=5,sleep=off"]
 
 
 class Firmware(unittest.TestCase):
@@ -56,8 +58,8 @@ class Firmware(unittest.TestCase):
         self.assertEqual(ran.returncode, status, ran.stderr)
         return ran
 
-    def record(self, machine, more=()):
-        ran = support.run([ASSAY, "record", "-q", f"--image={self.image}", "-o",
+    def record(self, machine, *options, more=()):
+        ran = support.run([ASSAY, "record", "-q", f"--image={self.image}", *options, "-o",
                            self.folder / "trace", "--", *machine, "-kernel", self.image, *more])
         self.assertEqual(ran.returncode, 0, ran.stderr)
 
@@ -136,6 +138,36 @@ class CortexM(Firmware):
         self.assertRegex(shown, r"\* .*:leaf\n")
         self.assertIn("[interrupted]", support.run(
             [ASSAY, "annotate", "--tree", "--threshold=0", self.out]).stdout)
+
+    def test_parts(self):
+        """An interrupt inside of a function belongs to it. Wherever the timer interrupts, the
+        handler ends."""
+        self.build_cortex_m()
+        for options in ([], ["--plugin=cache,branch", "--contexts"]):
+            for more in ([], SAME_TIME):
+                for function in ("counted", "leaf", "tick"):
+                    with self.subTest(function=function, options=options, more=more):
+                        self.profile(CORTEX_M, f"--toggle={function}", *options, more=more)
+                        self.check({function: OF_CORTEX_M[function]})
+                        inside = {"counted": {"leaf", "tick"}, "leaf": {"tick"}, "tick": set()}
+                        self.assertLessEqual(set(self.counts("Ir")), {function} | inside[function])
+        # The only tick in the 15,000 instructions of `counted` and `leaf`, and the two others.
+        self.profile(CORTEX_M, "--toggle=counted", more=SAME_TIME)
+        self.check({"leaf": OF_CORTEX_M["leaf"], "tick": [7, 2, 1]})
+        self.profile(CORTEX_M, "--toggle=wait", more=SAME_TIME)
+        self.check({"tick": [2 * 7 + 6, 2 * 2 + 2, 2 + 2]})
+
+    def test_range(self):
+        """9 instructions of reset and begin_ticks come first."""
+        self.build_cortex_m()
+        self.profile(CORTEX_M, "--from-instruction=10", "--to-instruction=109", more=SAME_TIME)
+        self.assertAlmostEqual(sum(row[0] for row in self.counts("Ir").values()), 100, delta=4)
+        self.assertEqual(set(self.counts("Ir")), {"counted", "leaf"})
+
+    def test_missing_function(self):
+        self.build_cortex_m()
+        ran = self.profile(CORTEX_M, "--toggle=no_function")
+        self.assertIn(f"--toggle=no_function: {self.image} has no such function", ran.stderr)
 
     def test_machines(self):
         """The code has 8 lines of flash, and three lines of constants are read there. The rest of the
@@ -274,6 +306,21 @@ class RiscV(Firmware):
                     self.profile(RISC_V, *options, more=more)
                     self.check(OF_RISC_V)
 
+    def test_same_counts_in_each_run(self):
+        """Two runs and a replay, of all and of a part that waits for interrupts."""
+        self.build_riscv()
+        for part in ([], ["--toggle=wait"]):
+            self.record(RISC_V, *part, more=SAME_TIME)
+            for options in ([], ["--plugin=cache,branch", "--contexts"]):
+                texts = set()
+                for _ in range(2):
+                    self.profile(RISC_V, "-q", *part, *options, more=SAME_TIME)
+                    texts.add(re.sub(r"pid \d+", "", self.out.read_text()))
+                self.check({"trap": OF_RISC_V["trap"]})
+                self.replay(*options)
+                texts.add(re.sub(r"pid \d+", "", self.out.read_text()))
+                self.assertEqual(len(texts), 1, (part, options))
+
     def test_interrupts_in_contexts(self):
         self.build_riscv()
         self.profile(RISC_V, "--contexts", more=ICOUNT)
@@ -323,8 +370,8 @@ class Refused(Firmware):
 
     def test_captures(self):
         self.build_cortex_m()
-        for options, what in ((["--objects"], "objects"), (["--toggle=counted"], "parts"),
-                              (["--from-instruction=5"], "parts"),
+        for options, what in ((["--objects"], "objects"), (["--sample=1/100"], "bursts"),
+                              (["--collect-at-start=no"], "parts between markers"),
                               (["--plugin=classic"], "values of instructions")):
             self.assertEqual(self.refusal(f"--image={self.image}", *options),
                              f"assay: cannot capture {what} of Arm Cortex-M programs, which run "

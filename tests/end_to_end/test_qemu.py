@@ -209,6 +209,64 @@ class WaysOfControl(unittest.TestCase):
                     self.assertEqual(self.contexts(program), expected)
 
 
+class Parts(unittest.TestCase):
+    """Parts of a program are the same on all processors."""
+
+    def setUp(self):
+        self.folder = support.temporary_folder(self)
+
+    def of_function(self, program, name, event, *options):
+        out = self.folder / "out"
+        ran = support.profile([program], "-q", *options, out=out)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        events = read_events(out)
+        rows = [row for function, row in events.functions.items() if function.startswith(name)]
+        return sum(row[events.events.index(event)] for row in rows)
+
+    def test_functions_left_in_all_ways(self):
+        """How often `work` writes while each of these functions runs."""
+        expected = {"throw_again": 30, "clean_up": 9, "jump_back": 19, "jump": 9, "on_signal": 92,
+                    "on_signal_in_handler": 50, "get_signals": 255, "fault": 41,
+                    "leave_handler": 88, "on_signal_to_leave": 36}
+        programs = [("x86_64", "g++"), ("aarch64", "aarch64-linux-gnu-g++"),
+                    ("riscv64", "riscv64-linux-gnu-g++")]
+        for processor, compiler in programs:
+            support.require(f"qemu-{processor}")
+            support.require(compiler)
+            program = self.folder / "ways"
+            built = support.run([compiler, "-g", "-O1", FOREIGN / "ways.cpp", "-o", program])
+            self.assertEqual(built.returncode, 0, built.stderr)
+            for driver in ("native", "qemu") if processor == "x86_64" else ("auto",):
+                found = {name: self.of_function(program, "work", "Dw", f"--driver={driver}",
+                                                f"--toggle={name}") for name in expected}
+                self.assertEqual(found, expected, (processor, driver))
+
+    @support.needs("aarch64-linux-gnu-gcc", "qemu-aarch64")
+    def test_threads_and_a_child(self):
+        program = self.folder / "threads"
+        built = support.run(["aarch64-linux-gnu-gcc", "-g", "-O1", "-pthread", FOREIGN / "threads.c",
+                             "-o", program])
+        self.assertEqual(built.returncode, 0, built.stderr)
+        # The child begins inside of main(), and the threads do not.
+        for function, expected in (("work", [1000, 400000]), ("main", [1000])):
+            ran = support.profile([program], "-q", f"--toggle={function}",
+                                  out=self.folder / f"{function}.%p")
+            self.assertEqual(ran.returncode, 4, ran.stderr)
+            events = [read_events(path) for path in self.folder.glob(f"{function}.[0-9]*")]
+            found = [each.functions["work"][each.events.index("Dr")] for each in events
+                     if "work" in each.functions]
+            self.assertEqual(sorted(found), expected)
+
+    @support.needs("aarch64-linux-gnu-g++", "qemu-aarch64")
+    def test_missing_function(self):
+        program = self.folder / "ways"
+        support.run(["aarch64-linux-gnu-g++", "-O1", FOREIGN / "ways.cpp", "-o", program])
+        ran = support.profile([program], "--toggle=no_function", out=self.folder / "out")
+        self.assertEqual(ran.returncode, 0)
+        self.assertIn(f"--toggle=no_function: {program} and its libraries have no such function",
+                      ran.stderr)
+
+
 class Recorded(unittest.TestCase):
     """The events file of a replay is that of a run."""
 
@@ -254,6 +312,21 @@ class Recorded(unittest.TestCase):
                 with self.subTest(processor=processor, options=options):
                     self.check(program, *options)
 
+    def test_parts(self):
+        """A recorded part, and a part of a recording."""
+        program = self.ways("aarch64")
+        between = ["--from-instruction=50000", "--to-instruction=120000"]
+        for part in (["--toggle=catch_one"], ["--toggle=on_signal_in_handler"], between, []):
+            self.record(program, *part)
+            for options in (["--contexts"], ["--plugin=branch,effective_address", "--contexts"]):
+                run, replayed = self.folder / "run", self.folder / "replayed"
+                ran = support.profile([program], "-q", *options, *(part or between), out=run)
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+                ran = self.replay("-q", "--plugin=cache", *options, *(() if part else between),
+                                  f"--out={replayed}")
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+                self.assertTrue(self.events(run) == self.events(replayed), (part, options))
+
     def test_x86(self):
         support.require("qemu-x86_64")
         driver = ["--driver=qemu"]
@@ -296,7 +369,7 @@ class Recorded(unittest.TestCase):
         program = self.ways("aarch64")
         for options, what in ((["--capture=system-calls"], "system calls"),
                               (["--capture=values"], "values of instructions"),
-                              (["--sample=1/100"], "parts")):
+                              (["--sample=1/100"], "bursts")):
             refused = support.run([support.ASSAY, "record", "-o", self.trace, *options, program])
             self.assertEqual(refused.returncode, 125)
             self.assertIn(f"cannot capture {what} of AArch64 programs", refused.stderr)
@@ -336,6 +409,21 @@ class BesideTheNativeDriver(unittest.TestCase):
             self.assertEqual(*(path.read_text() for path in vectors))
 
 
+    def test_parts(self):
+        """Caches and predictors keep their state between the parts."""
+        for name, function in (("branches", "called"), ("indirect", "through_table"),
+                               ("many", "many_100"), ("recursion", "ackermann")):
+            whole = self.counts(name, "native", "--plugin=cache,branch", "--contexts")
+            for part in ([f"--toggle={function}"],
+                         ["--from-instruction=20000", "--to-instruction=60000"],
+                         [f"--toggle={function}", "--from-instruction=20000"]):
+                for options in ([], ["--plugin=cache,branch", "--contexts"],
+                                ["--level1=profiler"]):
+                    with self.subTest(program=name, part=part, options=options):
+                        native = self.counts(name, "native", *part, *options)
+                        self.assertEqual(native, self.counts(name, "qemu", *part, *options))
+                        self.assertNotEqual(native, whole)
+
     def test_contexts(self):
         for name in ("indirect", "mixed", "recursion", "sort"):
             texts = []
@@ -364,7 +452,8 @@ class Refused(unittest.TestCase):
 
     def test_captures(self):
         for options, what in ((["--objects"], "objects"), (["--types"], "types of data"),
-                              (["--sample=1/100"], "parts"),
+                              (["--sample=1/100"], "bursts"),
+                              (["--collect-at-start=no"], "parts between markers"),
                               (["--plugin=classic"], "values of instructions")):
             self.assertEqual(self.refusal(*options),
                              f"assay: cannot capture {what} of AArch64 programs, which run under QEMU")

@@ -23,12 +23,13 @@ class Instruction:
 @dataclass
 class Processor:
     """`jumps`: names of instructions that go elsewhere always. `references`: the reads and the
-    writes of one instruction, as assay's documentation says."""
+    writes of one instruction, as assay's documentation says. `knows_calls`: assay does."""
 
     tools: str
     qemu: str
     jumps: tuple
     references: object
+    knows_calls: bool = True
 
 
 def of_a_load_store_processor(one):
@@ -81,10 +82,10 @@ def of_i386(one):
 PROCESSORS = [
     Processor("aarch64-linux-gnu", "aarch64", ("b",), of_a_load_store_processor),
     Processor("riscv64-linux-gnu", "riscv64", ("j",), of_a_load_store_processor),
-    Processor("arm-linux-gnueabihf", "arm", ("b", "b.n", "b.w"), of_arm),
+    Processor("arm-linux-gnueabihf", "arm", ("b", "b.n", "b.w"), of_arm, False),
     Processor("i686-linux-gnu", "i386", ("jmp",), of_i386),
-    Processor("powerpc64le-linux-gnu", "ppc64le", ("b",), of_powerpc),
-    Processor("s390x-linux-gnu", "s390x", ("j", "jg"), of_s390x),
+    Processor("powerpc64le-linux-gnu", "ppc64le", ("b",), of_powerpc, False),
+    Processor("s390x-linux-gnu", "s390x", ("j", "jg"), of_s390x, False),
 ]
 
 
@@ -150,6 +151,26 @@ class KnownCounts(unittest.TestCase):
             counts = dict(zip(events.events, events.functions[name]))
             self.assertEqual([counts[event] for event in ("Ir", "Dr", "Dw")],
                              worked_out(processor, code[name]), f"{name} {level}")
+        self.check_parts(processor, program, events)
+
+    def check_parts(self, processor, program, whole):
+        out = self.folder / "part"
+        parts = []
+        for options in (["--to-instruction=5000"], ["--from-instruction=5001"]):
+            self.assertEqual(support.profile([program], *options, out=out).returncode, 0)
+            parts.append(read_events(out).totals()[0])
+        self.assertEqual(sum(parts), whole.totals()[0])
+        self.assertAlmostEqual(parts[0], 5000, delta=64)
+        ran = support.profile([program], "--toggle=send", out=out)
+        if not processor.knows_calls:
+            self.assertEqual(ran.returncode, 125)
+            self.assertIn("cannot capture parts by functions of", ran.stderr)
+            return
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        part = read_events(out)
+        column = whole.events.index("Ir")
+        self.assertEqual({name: row[column] for name, row in part.functions.items()},
+                         {"send": whole.functions["send"][column]})
 
     def test_loops(self):
         self.folder = support.temporary_folder(self)

@@ -183,49 +183,64 @@ void on_known_cleared_line(unsigned vcpu, void* data) {
                 operation.site);
 }
 
-template <Filtered Kind>
-void use_fetches(Callbacks& callbacks) {
-    callbacks.block_with_fetch = on_fetched_block<Kind>;
-    callbacks.fetch = on_fetch<Kind>;
+// --- The choice of callbacks.
+
+// Calls `Callback` if the thread executes a profiled part of the program.
+template <auto Callback, typename... Rest>
+void in_regions(unsigned vcpu, Rest... rest) {
+    if (threads[vcpu]->is_profiled()) Callback(vcpu, rest...);
+}
+
+// A run without regions does not pay for the check.
+template <auto Callback, typename Type>
+void use(Type*& callback, bool has_regions) {
+    callback = Callback;
+    if (has_regions) callback = in_regions<Callback>;
 }
 
 template <Filtered Kind>
-void use_references(Callbacks& callbacks) {
-    callbacks.reference = on_reference<Kind>;
-    callbacks.code = on_code<Kind>;
-    callbacks.cleared_line = on_known_cleared_line<Kind>;
+void use_fetches(Callbacks& callbacks, bool has_regions) {
+    callbacks.block_with_fetch = on_fetched_block<Kind>;
+    use<on_fetch<Kind>>(callbacks.fetch, has_regions);
+}
+
+template <Filtered Kind>
+void use_references(Callbacks& callbacks, bool has_regions) {
+    use<on_reference<Kind>>(callbacks.reference, has_regions);
+    use<on_code<Kind>>(callbacks.code, has_regions);
+    use<on_known_cleared_line<Kind>>(callbacks.cleared_line, has_regions);
+    use<on_variable>(callbacks.variable, has_regions);
+    use<on_end_of_variable>(callbacks.end_of_variable, has_regions);
+    use<on_cleared_line>(callbacks.unknown_cleared_line, has_regions);
 }
 
 }  // namespace
 
-Callbacks callbacks_for(const trace::Spec& spec) {
+Callbacks callbacks_for(const trace::Spec& spec, bool has_regions) {
     Callbacks callbacks;
     callbacks.block_in_order = on_block_in_order;
     callbacks.block = on_block;
-    callbacks.variable = on_variable;
-    callbacks.end_of_variable = on_end_of_variable;
-    callbacks.unknown_cleared_line = on_cleared_line;
     if (spec.captures & trace::kCaptureFetches) {
         if (spec.fetch.ways != 0)
-            use_fetches<Filtered::kMisses>(callbacks);
+            use_fetches<Filtered::kMisses>(callbacks, has_regions);
         else if (spec.fetch.sets != 0)
-            use_fetches<Filtered::kRecent>(callbacks);
+            use_fetches<Filtered::kRecent>(callbacks, has_regions);
         else
-            use_fetches<Filtered::kNot>(callbacks);
+            use_fetches<Filtered::kNot>(callbacks, has_regions);
     }
     constexpr std::uint32_t kInOrder = trace::kCapturePredictions | trace::kCaptureBranches |
                                        trace::kCaptureBlocks | trace::kCaptureIntervals |
                                        trace::kCaptureCalls | trace::kCaptureContexts;
-    callbacks.in_order = spec.captures & kInOrder;
+    callbacks.in_order = has_regions || spec.captures & kInOrder;
     if (!(spec.captures & trace::kCaptureReferences)) return callbacks;
     if (spec.data.ways != 0)
-        use_references<Filtered::kMisses>(callbacks);
+        use_references<Filtered::kMisses>(callbacks, has_regions);
     else if (spec.data.sets == 0 || spec.data.footprints() || spec.data.runs())
-        use_references<Filtered::kNot>(callbacks);
+        use_references<Filtered::kNot>(callbacks, has_regions);
     else if (spec.data.first_writes())
-        use_references<Filtered::kFirstWrites>(callbacks);
+        use_references<Filtered::kFirstWrites>(callbacks, has_regions);
     else
-        use_references<Filtered::kRecent>(callbacks);
+        use_references<Filtered::kRecent>(callbacks, has_regions);
     return callbacks;
 }
 

@@ -9,7 +9,7 @@ namespace assay::qemu {
 
 // nullptr: not needed.
 struct Callbacks {
-    bool in_order = false;  // the specification asks for the order of blocks
+    bool in_order = false;  // executions of all blocks need a call, in order
     // At the begin of a block: if all executions need a call, if the block begins with a fetch, and
     // otherwise. The data is a GuestBlock.
     qemu_plugin_vcpu_udata_cb block_in_order = nullptr, block_with_fetch = nullptr, block = nullptr;
@@ -23,7 +23,8 @@ struct Callbacks {
     // line whose address is unknown.
     qemu_plugin_vcpu_udata_cb cleared_line = nullptr, unknown_cleared_line = nullptr;
 };
-Callbacks callbacks_for(const trace::Spec& spec);
+// `has_regions`: only a part of the program is profiled.
+Callbacks callbacks_for(const trace::Spec& spec, bool has_regions);
 
 // False if this QEMU does not show registers. Must be called before Callbacks::cleared_line is
 // used.

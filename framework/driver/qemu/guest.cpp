@@ -61,10 +61,14 @@ Guest::Guest(const isa::Architecture& architecture, const CallNumbers* numbers)
 
 bool Guest::attach(const trace::Launch& launch) {
     own_program_ = launch.name;
-    return tables.attach(launch);
+    if (!tables.attach(launch)) return false;
+    code.name_functions();
+    regions.initialise(tables.spec());
+    return true;
 }
 
 void Guest::set_machine(const GuestImage& image, bool parallel) {
+    own_program_ = image.path();
     image.announce(code);
     parallel_ = parallel;
 }
@@ -82,7 +86,7 @@ void Guest::begin_thread(unsigned vcpu) {
         thread = idle_.back();
         idle_.pop_back();
     } else {
-        all_.push_back(std::make_unique<GuestThread>(code, lock, is_machine()));
+        all_.push_back(std::make_unique<GuestThread>(code, regions, lock, is_machine()));
         thread = all_.back().get();
         if (!thread->map(tables, tables.new_slot()))
             refuse("no memory for another thread of the program");
@@ -162,7 +166,7 @@ void Guest::become_child() {
         thread->detach();
     }
     next_thread_ = 1;
-    thread->begin(0);
+    thread->begin_in_child();
 }
 
 // Threads that still run keep what they have recorded. All vCPUs of a machine have stopped unless
@@ -179,6 +183,9 @@ void Guest::ends() {
     } else if (GuestThread* const thread = threads[calling_vcpu]) {
         thread->end();
     }
+    for (const std::string& name : code.missing_functions())
+        tables.message("--toggle=" + name + ": " + own_program_ +
+                       (is_machine() ? " has" : " and its libraries have") + " no such function");
     tables.set_state(trace::DriverState::kFinished);
 }
 

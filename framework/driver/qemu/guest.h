@@ -7,6 +7,7 @@
 #include "framework/driver/qemu/guest_image.h"
 #include "framework/driver/qemu/guest_mappings.h"
 #include "framework/driver/qemu/guest_thread.h"
+#include "framework/driver/qemu/regions.h"
 #include "framework/driver/shared/trace_tables.h"
 #include "framework/isa/architecture.h"
 #include "framework/trace/launch.h"
@@ -67,6 +68,7 @@ class Guest {
     std::mutex lock;  // for everything except the threads themselves
     driver::TraceTables tables;
     GuestCode code;
+    Regions regions;
     GuestMappings mappings;
 
   private:
@@ -86,7 +88,7 @@ class Guest {
     bool clears_lines_ = false;
     bool leaves_ = false;  // an execve(2) of a program that is not profiled has begun
     std::uint64_t base_ = 0;
-    std::string own_program_;
+    std::string own_program_;  // of a machine: its image
 };
 
 // Never destroyed: callbacks can come until the process has ended.

@@ -1,5 +1,7 @@
 #include "framework/driver/qemu/guest_code.h"
 
+#include <fcntl.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cstring>
 
@@ -22,15 +24,26 @@ GuestBlock* GuestCode::block_of(std::span<const Piece> instructions) {
     return added;
 }
 
+void GuestCode::name_functions() {
+    const auto& names = tables_.spec().regions.functions;
+    functions_ = driver::NamedFunctions({names, strnlen(names, sizeof names)});
+}
+
 void GuestCode::mapped(std::uint64_t start, std::uint64_t end, std::uint64_t offset,
                        const std::string& path) {
     tables_.mapped(start, end, offset, path);
     landing_pads_.map(start, end, offset, path);
+    if (functions_.empty()) return;
+    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return;
+    functions_.mapped(start, end, offset, descriptor);
+    close(descriptor);
 }
 
 void GuestCode::unmapped(std::uint64_t start, std::uint64_t end) {
     tables_.unmapped(start, end);
     landing_pads_.unmap(start);
+    functions_.unmapped(start, end);
 }
 
 void GuestCode::note_handler(std::uint64_t pc) {
@@ -65,7 +78,7 @@ std::vector<std::span<const GuestCode::Piece>> GuestCode::divide(std::span<Piece
         followers = std::max<unsigned>(followers, 1) - 1;
         if (described.conditional_followers != 0) followers = described.conditional_followers;
         if (i + 1 < instructions.size() && i + 1 - begin < kLongest && known &&
-            described.operand_count == 0)
+            described.operand_count == 0 && !functions_.begins_at(instructions[i + 1].pc))
             continue;
         parts.push_back(instructions.subspan(begin, i + 1 - begin));
         begin = i + 1;
@@ -79,6 +92,7 @@ GuestBlock* GuestCode::add_block(std::span<const Piece> instructions) {
     block.pc = instructions.front().pc;
     block.end = instructions.back().pc + instructions.back().bytes.size();
     block.instr_count = static_cast<std::uint32_t>(instructions.size());
+    block.enters_function = functions_.begins_at(block.pc);
     if (tables_.captures(trace::kCaptureBlocks)) {
         block.site = tables_.next_site();
         tables_.add_site(tables_.next().instr, 0, TRACE_SITE_BLOCK, 0);
@@ -91,7 +105,8 @@ GuestBlock* GuestCode::add_block(std::span<const Piece> instructions) {
         add_call_sites(block.last, tables_.next().instr - 1);
     block.last.site = branch_site(block.last.flags, tables_.next().instr - 1);
     if (tables_.captures(trace::kCaptureContexts)) add_context_word(instructions, block);
-    if (tables_.captures(trace::kCaptureContexts) || tables_.captures(trace::kCaptureCalls))
+    if (tables_.captures(trace::kCaptureContexts) || tables_.captures(trace::kCaptureCalls) ||
+        !functions_.empty())
         block.lands = landing_pads_.calls(block.pc);
     block.fetch = block.parts.front().fetch;
     if (block.fetch != nullptr) block.fetch->block = block.index;

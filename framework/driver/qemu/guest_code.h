@@ -3,6 +3,7 @@
 #pragma once
 
 #include "framework/driver/qemu/landing_pads.h"
+#include "framework/driver/shared/elf_functions.h"
 #include "framework/driver/shared/trace_tables.h"
 #include "framework/isa/architecture.h"
 
@@ -92,6 +93,7 @@ struct GuestBlock {
     // A handler of signals or interrupts begins here. Code can become one, while threads run.
     bool is_handler() const { return __atomic_load_n(&handler, __ATOMIC_RELAXED); }
     bool handler = false;
+    bool enters_function = false;  // of those that the user names: see Regions
     std::vector<std::uint8_t> bytes;
     std::vector<Part> parts;  // by instruction
 };
@@ -112,7 +114,12 @@ class GuestCode {
     // The size of lines that instructions clear, if their addresses can be read; otherwise they
     // have no references.
     void set_cleared_bytes(unsigned bytes) { cleared_bytes_ = bytes; }
-    // Divides consecutive instructions into blocks, which can be as long as in a trace file.
+    // Takes the functions that the user names from the specification. Before files are mapped.
+    void name_functions();
+    // The names that no function has.
+    std::vector<std::string> missing_functions() const { return functions_.unmatched(); }
+    // Divides consecutive instructions into blocks, which can be as long as in a trace file. A
+    // function that the user names begins a block.
     // `faults_anywhere`: also behind each one that may refer to memory, because an exception can
     // end the block there. Marks the conditional ones then.
     std::vector<std::span<const Piece>> divide(std::span<Piece> instructions, bool faults_anywhere);
@@ -147,6 +154,7 @@ class GuestCode {
     const isa::Architecture& architecture_;
     unsigned cleared_bytes_ = 0;
     MappedLandingPads landing_pads_;
+    driver::NamedFunctions functions_;
     std::unordered_map<std::uint64_t, std::vector<GuestBlock*>> blocks_by_pc_;
     std::unordered_set<std::uint64_t> conditional_;  // addresses of conditional instructions
     std::unordered_set<std::uint64_t> handlers_;     // their addresses

@@ -16,6 +16,7 @@ class GuestImage {
 
     // nullptr if the file cannot be read or is of no known instruction set.
     const isa::Architecture* architecture() const { return architecture_; }
+    const std::string& path() const { return path_; }
     // Tells where the file's code lies, and the interrupt handlers.
     void announce(GuestCode& code) const;
 

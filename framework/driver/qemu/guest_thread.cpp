@@ -24,8 +24,8 @@ bool GuestThread::map(driver::TraceTables& tables, std::uint32_t number) {
         std::min<std::uint64_t>(kFilterBytes, std::uint64_t{spec.data.sets} * line_bytes_);
     set_mask_ = span - std::min(span, line_bytes_);
     code_mask_ = std::clamp(spec.fetch.sets, 1U, kMostCodeSets) - 1;
-    follows_calls_ =
-        is_machine_ || spec.captures & (trace::kCaptureContexts | trace::kCaptureCalls);
+    follows_calls_ = is_machine_ || regions_.has_functions() ||
+                     spec.captures & (trace::kCaptureContexts | trace::kCaptureCalls);
     if (!map_slot(nullptr, number)) return false;
     if (spec.captures & trace::kCaptureContexts && !map_contexts(number)) return false;
     return (spec.data.ways == 0 && spec.fetch.ways == 0) || map_first_level();
@@ -98,6 +98,9 @@ void GuestThread::begin(std::uint32_t thread) {
     last_code_line_ = 0;
     parts = {};
     before_ = nullptr;
+    place_ = Regions::begin(thread == 0);
+    has_regions_ = regions_.wanted();
+    is_profiled_ = !has_regions_;
     in_node_ = nullptr;
     sent_.clear();
     return_addresses_.clear();
@@ -115,6 +118,22 @@ void GuestThread::begin(std::uint32_t thread) {
         predictor_->reset();
     }
     if (level_ != nullptr) level_->clear();
+}
+
+// The calls around the fork matter only to know when the thread leaves a function.
+void GuestThread::begin_in_child() {
+    const Regions::Place place = place_;
+    std::vector<std::uint64_t> calls;
+    std::vector<Interrupted> interrupted;
+    if (regions_.has_functions()) {
+        calls = std::move(return_addresses_);
+        interrupted = std::move(interrupted_);
+    }
+    begin(0);
+    place_ = place;
+    return_addresses_ = std::move(calls);
+    interrupted_ = std::move(interrupted);
+    for (Interrupted& each : interrupted_) each.in_node = nullptr;
 }
 
 void GuestThread::end() {
@@ -150,6 +169,7 @@ void GuestThread::enter(const GuestBlock& block) {
     end_execution();
     if (before_ != nullptr) leave(*before_, block);
     before_ = &block;
+    if (has_regions_ && !go_on_in_regions(block)) return;
     if (block.site != GuestBlock::kNoSite) append(0, block.site);
     if (to_go_ != 0) end_intervals(block);
     if (contexts_) {
@@ -158,6 +178,14 @@ void GuestThread::enter(const GuestBlock& block) {
         if (in_node_ != nullptr) ++*in_node_;
     }
     ++counters_[block.index * trace::counters(tables_->spec())];
+}
+
+// True if the block is profiled. Contexts are not followed elsewhere.
+bool GuestThread::go_on_in_regions(const GuestBlock& block) {
+    const bool was_profiled =
+        std::exchange(is_profiled_, regions_.enter(place_, block, return_addresses_.size()));
+    if (is_profiled_ && !was_profiled && contexts_) contexts_->go_on_elsewhere(stack_pointer());
+    return is_profiled_;
 }
 
 void GuestThread::end_intervals(const GuestBlock& block) {

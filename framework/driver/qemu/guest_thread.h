@@ -3,6 +3,7 @@
 #pragma once
 
 #include "framework/driver/qemu/guest_code.h"
+#include "framework/driver/qemu/regions.h"
 #include "framework/driver/shared/first_level.h"
 #include "framework/driver/shared/followed_contexts.h"
 #include "framework/driver/shared/predictor.h"
@@ -21,8 +22,8 @@ namespace assay::qemu {
 class GuestThread {
   public:
     // `lock`: of the code and the tables. `is_machine`: the thread is a vCPU of a whole machine.
-    GuestThread(GuestCode& code, std::mutex& lock, bool is_machine)
-        : code_(code), lock_(lock), is_machine_(is_machine) {}
+    GuestThread(GuestCode& code, Regions& regions, std::mutex& lock, bool is_machine)
+        : code_(code), regions_(regions), lock_(lock), is_machine_(is_machine) {}
     // Maps the slot `number`. False if there is no memory.
     bool map(driver::TraceTables& tables, std::uint32_t number);
     // The same for the child of a fork, at the same addresses: translated code increments counters
@@ -32,6 +33,8 @@ class GuestThread {
     void detach();
     // A thread with this number begins in the slot.
     void begin(std::uint32_t thread);
+    // The thread becomes the only one of a fork's child. It is in the same part of the program.
+    void begin_in_child();
     // Gives the unfinished buffer to the collector.
     void end();
 
@@ -113,10 +116,13 @@ class GuestThread {
     // Must be called before the thread executes the block. Counts and records the block, and the
     // branch that has led to it.
     void enter(const GuestBlock& block);
+    // False if the block lies outside of the part of the program that is profiled: see Regions.
+    bool is_profiled() const { return is_profiled_; }
     // The program asks to go on where the innermost signal handler has interrupted it.
     void return_from_signal() { resumes_ = !interrupted_.empty(); }
 
   private:
+    bool go_on_in_regions(const GuestBlock& block);
     // Lines that are not where the first level last had them, or two.
     void refer_other_lines(std::uint64_t address, unsigned bytes, std::uint32_t site);
     void fetch_other_lines(std::uint64_t pc, std::uint32_t first, std::uint32_t last,
@@ -134,6 +140,11 @@ class GuestThread {
     std::optional<std::size_t> returned_to(const GuestBlock& to, bool is_return);
     std::size_t leave_handlers(std::size_t depth);
     void leave_calls(std::size_t depth, const GuestBlock& to);
+    // The outermost `depth` calls have not returned.
+    void keep_calls(std::size_t depth) {
+        return_addresses_.resize(depth);
+        place_.leave(depth);
+    }
 
     bool map_contexts(std::uint32_t number);
     // Ends intervals in a block that is not counted yet.
@@ -230,9 +241,14 @@ class GuestThread {
         const GuestBlock* block;
         std::uint64_t* in_node;
         std::size_t depth;  // the handler's frame among return_addresses_
+        bool is_profiled;
     };
     static constexpr std::size_t kMostInterrupted = 256;
     GuestCode& code_;
+    Regions& regions_;
+    Regions::Place place_;
+    bool has_regions_ = false;  // not all is profiled
+    bool is_profiled_ = true;   // `before_`
     std::mutex& lock_;
     const bool is_machine_;
     std::vector<Interrupted> interrupted_;  // the innermost last

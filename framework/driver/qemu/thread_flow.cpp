@@ -26,6 +26,7 @@ void GuestThread::leave(const GuestBlock& from, const GuestBlock& to) {
         const Interrupted interrupted = interrupted_.back();
         interrupted_.pop_back();
         in_node_ = interrupted.in_node;
+        is_profiled_ = interrupted.is_profiled;
         leave_calls(interrupted.depth, to);
         if (to.is_handler()) return enter_handler(*interrupted.block, to);
         // A fault can have interrupted the block before its branch.
@@ -59,14 +60,16 @@ bool GuestThread::is_interrupt(const GuestBlock& from, const GuestBlock& to) con
 void GuestThread::enter_handler(const GuestBlock& interrupted, const GuestBlock& handler) {
     if (interrupted_.size() == kMostInterrupted) {  // these handlers do not come back
         interrupted_.clear();
-        return_addresses_.clear();
+        keep_calls(0);
         if (contexts_) contexts_->begin_thread();
     }
     const std::uint64_t address = stack_pointer();
-    interrupted_.push_back({&interrupted, in_node_, return_addresses_.size()});
+    interrupted_.push_back({&interrupted, in_node_, return_addresses_.size(), is_profiled_});
     return_addresses_.push_back(kNoReturn);
-    if (contexts_) contexts_->enter_handler(address, interrupted.last.pc, handler.pc);
-    const bool records = tables_->spec().captures & (trace::kCaptureCalls | trace::kCaptureBlocks);
+    if (contexts_ && is_profiled_)
+        contexts_->enter_handler(address, interrupted.last.pc, handler.pc);
+    const bool records =
+        is_profiled_ && tables_->spec().captures & (trace::kCaptureCalls | trace::kCaptureBlocks);
     if (handler.is_handler() && !records) return;
     const std::lock_guard locked(lock_);
     code_.note_handler(handler.pc);
@@ -78,9 +81,9 @@ void GuestThread::enter_handler(const GuestBlock& interrupted, const GuestBlock&
 
 // A handler ends. That of a program has mostly returned before, to code that makes a system call.
 void GuestThread::leave_calls(std::size_t depth, const GuestBlock& to) {
-    return_addresses_.resize(depth);
+    keep_calls(depth);
     if (contexts_) contexts_->go_on_elsewhere(stack_pointer());
-    if (!tables_->captures(trace::kCaptureCalls)) return;
+    if (!tables_->captures(trace::kCaptureCalls) || !is_profiled_) return;
     const std::lock_guard locked(lock_);
     append(stack_pointer(),
            tables_->driver_site(tables_->block(to.index).first_instr, TRACE_SITE_STACK));
@@ -99,6 +102,7 @@ void GuestThread::end_branch(const GuestBlock& from, const GuestBlock& to) {
     if (follows_calls_ && taken &&
         last.flags & (TRACE_INSTR_CALL | TRACE_INSTR_RETURN | TRACE_INSTR_INDIRECT))
         follow_call(from, to);
+    if (!is_profiled_) return;
     if (last.site != GuestBlock::kNoSite) append(target, last.site, taken ? 1 : 0);
     if (!predictor_) return;
     const trace::PredictorShape& shape = tables_->spec().predictor;
@@ -123,11 +127,11 @@ void GuestThread::follow_call(const GuestBlock& from, const GuestBlock& to) {
     if (last.flags & TRACE_INSTR_CALL) {
         if (last.target != 0 && to.pc != last.target) return;  // a signal
         const std::uint64_t address = stack_pointer();
-        if (last.call_site != GuestBlock::kNoSite) {
+        if (is_profiled_ && last.call_site != GuestBlock::kNoSite) {
             append(address, last.call_site);
             append(to.pc, last.target_site);
         }
-        if (contexts_) contexts_->call(last.pc, from.end, address);
+        if (contexts_ && is_profiled_) contexts_->call(last.pc, from.end, address);
         past_call(from.end) = {from.end, return_addresses_.size()};
         return_addresses_.push_back(from.end);
         return;
@@ -136,7 +140,8 @@ void GuestThread::follow_call(const GuestBlock& from, const GuestBlock& to) {
     if (!depth) return;
     resumes_ = is_machine_ && !interrupted_.empty() && *depth == interrupted_.back().depth;
     if (resumes_) return;
-    return_addresses_.resize(*depth);
+    keep_calls(*depth);
+    if (!is_profiled_) return;
     if (last.return_site != GuestBlock::kNoSite) append(stack_pointer(), last.return_site);
     if (contexts_) contexts_->come_back(stack_pointer());
 }

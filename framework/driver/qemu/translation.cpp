@@ -118,7 +118,7 @@ void register_all(qemu_plugin_tb* translated, std::span<GuestCode::Piece> pieces
 }  // namespace
 
 void prepare_translation(const trace::Spec& spec, const qemu_info_t& info) {
-    callbacks = callbacks_for(spec);
+    callbacks = callbacks_for(spec, guest->regions.wanted());
     exec_inline = reinterpret_cast<ExecInline>(dlsym(RTLD_DEFAULT, kExecInline));
     instruction_inline =
         reinterpret_cast<InstructionInline>(dlsym(RTLD_DEFAULT, kInstructionInline));
