@@ -265,7 +265,7 @@ std::string not_by_qemu(const Spec& spec, CaptureRow::ByQemu least) {
         if (spec.captures & row.capture && row.by_qemu < least) return std::string(row.description);
     const Regions& regions = spec.regions;
     if (regions.off_at_start != 0) return "parts between markers";
-    if (has_bursts(regions)) return "bursts";
+    if (regions.points != 0) return "simulation points";
     if (regions.functions[0] != '\0' && least == CaptureRow::kAlways) return "parts by functions";
     if (spec.objects != Spec::kNoObjects) return "objects";
     if (spec.slice != 0) return "the order of threads";

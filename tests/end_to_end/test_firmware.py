@@ -321,6 +321,17 @@ class RiscV(Firmware):
                 texts.add(re.sub(r"pid \d+", "", self.out.read_text()))
                 self.assertEqual(len(texts), 1, (part, options))
 
+    def test_bursts(self):
+        """The waiting loop takes nearly all of the time."""
+        self.build_riscv()
+        self.profile(RISC_V, "--cache-sim=no", more=SAME_TIME)
+        whole = sum(row[0] for row in self.counts("Ir").values())
+        self.profile(RISC_V, "--sample=500/1k", "--warm-up=0", more=SAME_TIME)
+        estimate = self.counts("Ir", "Dr")
+        self.assertEqual(sum(row[0] for row in estimate.values()), whole)
+        instructions, reads = estimate["wait"]
+        self.assertAlmostEqual(3 * reads / instructions, 1, delta=0.01)
+
     def test_interrupts_in_contexts(self):
         self.build_riscv()
         self.profile(RISC_V, "--contexts", more=ICOUNT)
@@ -370,7 +381,7 @@ class Refused(Firmware):
 
     def test_captures(self):
         self.build_cortex_m()
-        for options, what in ((["--objects"], "objects"), (["--sample=1/100"], "bursts"),
+        for options, what in ((["--objects"], "objects"),
                               (["--collect-at-start=no"], "parts between markers"),
                               (["--plugin=classic"], "values of instructions")):
             self.assertEqual(self.refusal(f"--image={self.image}", *options),

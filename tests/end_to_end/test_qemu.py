@@ -312,6 +312,23 @@ class Recorded(unittest.TestCase):
                 with self.subTest(processor=processor, options=options):
                     self.check(program, *options)
 
+    def test_bursts(self):
+        """Recorded bursts, and bursts of a recording."""
+        program = self.ways("aarch64")
+        for bursts in (["--sample=1k/10k", "--warm-up=2k"], ["--sample=1k/7k", "--warm-up=0"],
+                       ["--sample=1k/10k", "--warm-up=0", "--toggle=main"]):
+            for recorded in ([], bursts)["--toggle=main" in bursts:]:
+                self.record(program, *recorded)
+                for options in (["--plugin=cache,branch"],
+                                ["--plugin=bbv", "--interval-size=50k", "--bb-out-file=/dev/null"]):
+                    run, replayed = self.folder / "run", self.folder / "replayed"
+                    ran = support.profile([program], "-q", *options, *bursts, out=run)
+                    self.assertEqual(ran.returncode, 0, ran.stderr)
+                    ran = self.replay("-q", *options, *(() if recorded else bursts),
+                                      f"--out={replayed}")
+                    self.assertEqual(ran.returncode, 0, ran.stderr)
+                    self.assertTrue(self.events(run) == self.events(replayed), (bursts, options))
+
     def test_parts(self):
         """A recorded part, and a part of a recording."""
         program = self.ways("aarch64")
@@ -367,9 +384,11 @@ class Recorded(unittest.TestCase):
     def test_what_cannot_be_recorded(self):
         support.require("qemu-aarch64")
         program = self.ways("aarch64")
+        points = self.folder / "points"
+        points.write_text("1 0\n")
         for options, what in ((["--capture=system-calls"], "system calls"),
                               (["--capture=values"], "values of instructions"),
-                              (["--sample=1/100"], "bursts")):
+                              ([f"--simpoints={points},{points}"], "simulation points")):
             refused = support.run([support.ASSAY, "record", "-o", self.trace, *options, program])
             self.assertEqual(refused.returncode, 125)
             self.assertIn(f"cannot capture {what} of AArch64 programs", refused.stderr)
@@ -412,7 +431,7 @@ class BesideTheNativeDriver(unittest.TestCase):
     def test_parts(self):
         """Caches and predictors keep their state between the parts."""
         for name, function in (("branches", "called"), ("indirect", "through_table"),
-                               ("many", "many_100"), ("recursion", "ackermann")):
+                               ("recursion", "ackermann")):
             whole = self.counts(name, "native", "--plugin=cache,branch", "--contexts")
             for part in ([f"--toggle={function}"],
                          ["--from-instruction=20000", "--to-instruction=60000"],
@@ -423,6 +442,21 @@ class BesideTheNativeDriver(unittest.TestCase):
                         native = self.counts(name, "native", *part, *options)
                         self.assertEqual(native, self.counts(name, "qemu", *part, *options))
                         self.assertNotEqual(native, whole)
+
+    def test_bursts(self):
+        """The same estimates, with the same errors. The code of each program lies in one page."""
+        for name in ("branches", "indirect", "recursion"):
+            for options in (["--sample=1k/20k"], ["--plugin=cache,branch", "--sample=2k/10k"],
+                            ["--plugin=cache,bbv", "--interval-size=20000", "--sample=1k/10k",
+                             "--warm-up=1k", "--bb-out-file=/dev/null"],
+                            ["--toggle=program", "--sample=1k/5k", "--warm-up=0"]):
+                native = self.counts(name, "native", *options)
+                self.assertEqual(native, self.counts(name, "qemu", *options), (name, options))
+                stated = [[line for line in read_events(self.folder / driver).descriptions
+                           if line.startswith(("Sampled", "Error"))]
+                          for driver in ("native", "qemu")]
+                self.assertEqual(*stated)
+                self.assertNotIn(" in 0 bursts", stated[0][0])
 
     def test_contexts(self):
         for name in ("indirect", "mixed", "recursion", "sort"):
@@ -452,7 +486,6 @@ class Refused(unittest.TestCase):
 
     def test_captures(self):
         for options, what in ((["--objects"], "objects"), (["--types"], "types of data"),
-                              (["--sample=1/100"], "bursts"),
                               (["--collect-at-start=no"], "parts between markers"),
                               (["--plugin=classic"], "values of instructions")):
             self.assertEqual(self.refusal(*options),

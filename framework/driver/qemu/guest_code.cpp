@@ -116,6 +116,10 @@ GuestBlock* GuestCode::add_block(std::span<const Piece> instructions) {
         for (const unsigned kind :
              {TRACE_SITE_BLOCK_COUNT, TRACE_SITE_BLOCK_CORRECTION, TRACE_SITE_INTERVAL})
             tables_.driver_site(0, kind);
+    if (block.index == 0 && trace::has_bursts(tables_.spec().regions))
+        for (const unsigned kind : {TRACE_SITE_BLOCK_COUNT, TRACE_SITE_BLOCK_MISPREDICTIONS,
+                                    TRACE_SITE_BURST, TRACE_SITE_INTERVAL})
+            tables_.driver_site(0, kind);
     if (block.index == 0 && trace::tells_contexts(tables_.spec()))
         tables_.driver_site(0, TRACE_SITE_CONTEXT);
     return &block;

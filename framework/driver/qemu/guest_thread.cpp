@@ -101,6 +101,7 @@ void GuestThread::begin(std::uint32_t thread) {
     place_ = Regions::begin(thread == 0);
     has_regions_ = regions_.wanted();
     is_profiled_ = !has_regions_;
+    if (regions_.samples()) begin_bursts(thread);
     in_node_ = nullptr;
     sent_.clear();
     return_addresses_.clear();
@@ -112,7 +113,7 @@ void GuestThread::begin(std::uint32_t thread) {
     if (contexts_) contexts_->begin_thread();
     const trace::Spec& spec = tables_->spec();
     // The first interval has one instruction more: see trace_capture_intervals.
-    if (spec.captures & trace::kCaptureIntervals) to_go_ = spec.interval + 1;
+    if (spec.interval != 0) to_go_ = spec.interval + 1;
     if (spec.captures & trace::kCapturePredictions) {
         if (!predictor_) predictor_ = std::make_unique<driver::Predictor>();
         predictor_->reset();
@@ -139,6 +140,7 @@ void GuestThread::begin_in_child() {
 void GuestThread::end() {
     end_execution();
     if (to_go_ != 0) send_counts();
+    if (regions_.samples()) end_bursts();
     const auto* const start = reinterpret_cast<const trace_record_t*>(
         slot_->buffer_start.load(std::memory_order_relaxed));
     if (next_ != start) complete();
@@ -182,8 +184,9 @@ void GuestThread::enter(const GuestBlock& block) {
 
 // True if the block is profiled. Contexts are not followed elsewhere.
 bool GuestThread::go_on_in_regions(const GuestBlock& block) {
+    const bool is_inside = regions_.enter(place_, block, return_addresses_.size());
     const bool was_profiled =
-        std::exchange(is_profiled_, regions_.enter(place_, block, return_addresses_.size()));
+        std::exchange(is_profiled_, is_inside && (!regions_.samples() || go_on_in_bursts(block)));
     if (is_profiled_ && !was_profiled && contexts_) contexts_->go_on_elsewhere(stack_pointer());
     return is_profiled_;
 }
@@ -215,6 +218,9 @@ void GuestThread::send_counts() {
         const std::uint64_t now = std::accumulate(counters, counters + each, std::uint64_t{0});
         if (now == std::exchange(sent_[i], now)) continue;
         append(now, tables_->known_site(TRACE_SITE_BLOCK_COUNT), static_cast<std::uint32_t>(i));
+        if (regions_.samples() && predictor_)
+            append(counters[1] + counters[2], tables_->known_site(TRACE_SITE_BLOCK_MISPREDICTIONS),
+                   static_cast<std::uint32_t>(i));
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include "framework/driver/qemu/guest_code.h"
 #include "framework/driver/qemu/regions.h"
+#include "framework/driver/shared/burst_places.h"
 #include "framework/driver/shared/first_level.h"
 #include "framework/driver/shared/followed_contexts.h"
 #include "framework/driver/shared/predictor.h"
@@ -123,6 +124,17 @@ class GuestThread {
 
   private:
     bool go_on_in_regions(const GuestBlock& block);
+
+    // --- thread_bursts.cpp: with --sample
+
+    void begin_bursts(std::uint32_t thread);
+    void end_bursts();
+    // The thread goes on with this block of the part that is sampled. True in a burst, and in the
+    // warm-up before it.
+    bool go_on_in_bursts(const GuestBlock& block);
+    void change_burst(std::uint64_t pc);
+    void send_end(trace::EndOf of);
+    void send_intervals();
     // Lines that are not where the first level last had them, or two.
     void refer_other_lines(std::uint64_t address, unsigned bytes, std::uint32_t site);
     void fetch_other_lines(std::uint64_t pc, std::uint32_t first, std::uint32_t last,
@@ -247,10 +259,19 @@ class GuestThread {
     GuestCode& code_;
     Regions& regions_;
     Regions::Place place_;
-    bool has_regions_ = false;  // not all is profiled
-    bool is_profiled_ = true;   // `before_`
+    // See native/process/bursts.h.
+    struct Bursts {
+        enum class Part : std::uint8_t { kRest, kWarmUp, kBurst };
+        driver::BurstPlaces places;
+        Part part = Part::kRest;
+        std::uint64_t executed = 0, boundary = 0;  // instructions of the part that is sampled
+        std::uint64_t next_interval = 0;           // its start; 0: no intervals
+    };
+    Bursts bursts_;
     std::mutex& lock_;
     const bool is_machine_;
+    bool has_regions_ = false;              // not all is profiled
+    bool is_profiled_ = true;               // `before_`
     std::vector<Interrupted> interrupted_;  // the innermost last
     bool resumes_ = false;                  // the innermost handler has returned
     trace::ContextNodes* nodes_ = nullptr;

@@ -7,6 +7,7 @@ void Regions::initialise(const trace::Spec& spec) {
     from_ = spec.regions.from_instruction;
     to_ = spec.regions.to_instruction;
     in_range_ = from_ <= 1;
+    samples_ = trace::has_bursts(spec.regions);
 }
 
 bool Regions::enter(Place& place, const GuestBlock& block, std::size_t calls) {

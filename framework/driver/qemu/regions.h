@@ -26,8 +26,10 @@ class Regions {
     // Takes the regions from the specification.
     void initialise(const trace::Spec& spec);
     // False: all is profiled.
-    bool wanted() const { return has_functions_ || from_ > 1 || to_ != 0; }
+    bool wanted() const { return has_functions_ || from_ > 1 || to_ != 0 || samples_; }
     bool has_functions() const { return has_functions_; }
+    // True if only bursts of the part are captured: --sample.
+    bool samples() const { return samples_; }
 
     // The position of a thread.
     struct Place {
@@ -47,7 +49,7 @@ class Regions {
     bool enter(Place& place, const GuestBlock& block, std::size_t calls);
 
   private:
-    bool has_functions_ = false;
+    bool has_functions_ = false, samples_ = false;
     std::uint64_t from_ = 0, to_ = 0;  // instructions; 0: no boundary
     std::atomic<bool> in_range_ = true;
 };
