@@ -213,7 +213,6 @@ class GuestThread {
 
     // The context of references, if they tell it.
     std::uint32_t context() const { return tells_contexts_ ? contexts_->number() : 0; }
-    bool tells_contexts_ = false;
 
     trace_record_t *next_ = nullptr, *end_ = nullptr;
     trace::ThreadSlot* slot_ = nullptr;
@@ -231,7 +230,6 @@ class GuestThread {
     // QEMU before version 9 does not tell the stack pointer. Each call that has not returned stands
     // for a frame of kFrameBytes.
     static constexpr std::uint64_t kFrameBytes = 16;
-    bool follows_calls_ = false;
     std::vector<std::uint64_t> return_addresses_;  // of the calls, the innermost last
     // Recent calls by the address after them: how many calls were around them. For longjmp(3).
     struct PastCall {
@@ -270,10 +268,12 @@ class GuestThread {
     Bursts bursts_;
     std::mutex& lock_;
     const bool is_machine_;
-    bool has_regions_ = false;              // not all is profiled
-    bool is_profiled_ = true;               // `before_`
-    std::vector<Interrupted> interrupted_;  // the innermost last
+    bool has_regions_ = false;  // not all is profiled
+    bool is_profiled_ = true;   // `before_`
+    bool follows_calls_ = false;
+    bool tells_contexts_ = false;
     bool resumes_ = false;                  // the innermost handler has returned
+    std::vector<Interrupted> interrupted_;  // the innermost last
     trace::ContextNodes* nodes_ = nullptr;
     std::unique_ptr<driver::FollowedContexts> contexts_;
     std::uint64_t* in_node_ = nullptr;  // the counters of `before_` in its context
