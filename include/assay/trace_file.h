@@ -630,6 +630,60 @@ static inline int trace_records_damaged(const trace_decoder_t* decoder) {
     return decoder->left != 0;
 }
 
+/* --- The place of a record in its thread. */
+
+/* Counts the instructions of a thread by its records of blocks. Zero at first. */
+typedef struct trace_position {
+    uint64_t executed;    /* instructions, with all those of the present block */
+    uint32_t first_instr; /* of the last block */
+    uint32_t place;       /* TRACE_POSITION_* */
+} trace_position_t;
+
+enum {
+    TRACE_POSITION_UNKNOWN = 0, /* the records so far were of no block that has begun here */
+    TRACE_POSITION_IN_BLOCK = 1,
+    TRACE_POSITION_BETWEEN = 2, /* a block was left early */
+};
+
+/* The next records follow so many instructions of the thread. */
+static inline void trace_position_begin(trace_position_t* position, uint64_t executed) {
+    if (position->executed == executed) return;
+    position->executed = executed;
+    position->place = TRACE_POSITION_UNKNOWN;
+}
+
+/* Counts the next record of the thread. `site` is its site, and `block` the block of the site's
+ * instruction. Returns the number of the record's instruction in the thread, from 1; for a block,
+ * that of its first instruction. */
+static inline uint64_t trace_position_next(trace_position_t* position, const trace_record_t* record,
+                                           const trace_site_t* site, const trace_block_t* block) {
+    const uint64_t count = block->instr_count;
+    uint64_t first;
+    switch (site->kind) {
+        case TRACE_SITE_BLOCK:
+            position->executed += count;
+            position->first_instr = block->first_instr;
+            position->place = TRACE_POSITION_IN_BLOCK;
+            return position->executed - count + 1;
+        case TRACE_SITE_BLOCK_LEFT:
+            first = position->executed - (count < position->executed ? count : position->executed);
+            position->executed = first + (record->value < count ? record->value : count);
+            position->place = TRACE_POSITION_BETWEEN;
+            return first + 1;
+        case TRACE_SITE_BURST:
+            if (record->aux < 4) trace_position_begin(position, record->value);
+            return position->executed + 1;
+        default:
+            break;
+    }
+    /* A record of the next block can come before the block's own: that of a signal handler. */
+    if (position->place == TRACE_POSITION_BETWEEN ||
+        (position->place == TRACE_POSITION_IN_BLOCK && position->first_instr != block->first_instr))
+        return position->executed + 1;
+    first = position->executed - (count < position->executed ? count : position->executed);
+    return first + (site->instr - block->first_instr) + 1;
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -194,7 +194,7 @@ class Python final : public assay::Profiler {
         const auto sites = trace.sites();
         const auto instrs = trace.instrs();
         const auto blocks = trace.blocks();
-        python_position_t& position = positions_[trace.thread()];
+        trace_position_t& position = positions_[trace.thread()];
         rows_.clear();
         for (const trace_record_t& record : trace.records()) {
             const trace_site_t& site = sites[record.site];
@@ -267,7 +267,7 @@ class Python final : public assay::Profiler {
     std::vector<vp_event_t> events_;
     std::vector<EventText> texts_;  // of events_
     std::vector<Request> requests_;
-    std::map<std::uint32_t, python_position_t> positions_;  // by thread
+    std::map<std::uint32_t, trace_position_t> positions_;  // by thread
     std::vector<python_row_t> rows_;
 };
 

@@ -33,9 +33,9 @@ def _library():
     pointer, text = ctypes.c_void_p, ctypes.c_char_p
     number, numbers = ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint32)
     for name, result, arguments in (
-            ("open", pointer, [text, ctypes.POINTER(text)]),
+            ("open", pointer, [text]),
             ("close", None, [pointer]),
-            ("problem", text, [pointer]),
+            ("problem", text, []),
             ("image", ctypes.c_int, [pointer, number, numbers, numbers]),
             ("next", ctypes.c_int64, [pointer, pointer, ctypes.c_int64, ctypes.c_uint64, number])):
         function = getattr(library, "assay_reader_" + name)
@@ -48,12 +48,11 @@ class Trace:
 
     def __init__(self, path, kinds=("read", "write", "modify", "block"), thread=None, records=1 << 20):
         self._reader = None
-        self._path, self._mask, self._thread, self._room = Path(path), _mask(kinds), thread or 0, records
+        self._mask, self._thread, self._room = _mask(kinds), thread or 0, records
         self._c = _library()
-        problem = ctypes.c_char_p()
-        self._reader = self._c.assay_reader_open(bytes(self._path), ctypes.byref(problem))
+        self._reader = self._c.assay_reader_open(bytes(Path(path)))
         if not self._reader:
-            raise OSError(f"{path}: {problem.value.decode()}")
+            raise OSError(self._problem())
 
     def __iter__(self):
         return self
@@ -63,15 +62,18 @@ class Trace:
         count = self._c.assay_reader_next(self._reader, rows.ctypes.data, self._room, self._mask,
                                           self._thread)
         if count < 0:
-            raise OSError(f"{self._path}: {self._c.assay_reader_problem(self._reader).decode()}")
+            raise OSError(self._problem())
         if count == 0:
             raise StopIteration
         # A copy, so that a few rows do not keep the memory of many.
         return rows if count == self._room else rows[:count].copy()
 
+    def _problem(self):
+        return self._c.assay_reader_problem().decode(errors="replace")
+
     @property
     def images(self):
-        """Process id and number of the programs that were seen so far, as in the column "image"."""
+        """Process id and number of the programs, as in the column "image"."""
         found, pid, number = [], ctypes.c_uint32(), ctypes.c_uint32()
         while self._c.assay_reader_image(self._reader, len(found) + 1, ctypes.byref(pid),
                                          ctypes.byref(number)) == 0:
@@ -87,5 +89,5 @@ def trace(path, kinds=("read", "write", "modify", "block"), thread=None, records
     """Iterates over the records of a file of `assay record`, in arrays of at most `records` rows.
 
     `kinds` chooses from KINDS, and `thread` one thread, from 1. Records of one thread are in order;
-    those of several threads alternate by the parts of the file, some hundred thousand at a time."""
+    those of several threads alternate as `assay trace` lists them. Programs follow one another."""
     return Trace(path, kinds, thread, records)

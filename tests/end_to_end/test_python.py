@@ -149,15 +149,24 @@ class Python(unittest.TestCase):
         self.assertIn(f"{blocks['bytes'].sum():,}", summary)
         self.assertEqual(blocks["instruction"][-1] + blocks["bytes"][-1] - 1, blocks["bytes"].sum())
 
+    def test_part_of_a_trace(self):
+        """It keeps the numbers of the whole."""
+        part = self.folder / "part.trace"
+        cut = run([ASSAY, "trace", "--format=trace", "--from-instruction=100001", "-o", part, self.trace])
+        self.assertEqual(cut.returncode, 0, cut.stderr)
+        whole, rows = (np.concatenate(list(assay.trace(path))) for path in (self.trace, part))
+        self.assertGreater(rows["instruction"][0], 99_900)
+        self.assertTrue((whole[-len(rows):] == rows).all())
+
     def test_damaged_traces(self):
         whole = self.trace.read_bytes()
         short, bad = self.folder / "short", self.folder / "bad"
         short.write_bytes(whole[:len(whole) * 2 // 3])
         bad.write_bytes(whole[:5000] + bytes(64) + whole[5064:])
         self.assertGreater(sum(map(len, assay.trace(self.trace))), sum(map(len, assay.trace(short))))
-        with self.assertRaisesRegex(OSError, "bad: the trace is damaged"):
+        with self.assertRaisesRegex(OSError, "bad is damaged: the chunk at byte"):
             list(assay.trace(bad))
-        with self.assertRaisesRegex(OSError, "walk: this is no trace"):
+        with self.assertRaisesRegex(OSError, "walk is no trace"):
             assay.trace(self.program)
         with self.assertRaisesRegex(OSError, "No such file"):
             assay.trace(self.folder / "nothing")

@@ -354,6 +354,11 @@ class Exchanged(Traces):
         self.assertEqual(parts[0]["Ir"] + parts[1]["Ir"], whole["Ir"])
         # The target of the last branch is not known.
         self.assertIn(whole["Bc"] - parts[0]["Bc"] - parts[1]["Bc"], (0, 1))
+        # A part of a part has the numbers of the whole.
+        part, again = cut(f"--from-instruction={middle + 1}"), self.shared / "again.trace"
+        self.good(trace("--format=trace", f"--from-instruction={2 * middle}", "-o", again, part))
+        self.assertEqual(self.rows("--kind=block", of=again),
+                         self.rows("--kind=block", f"--from-instruction={2 * middle}", of=self.small))
         of_one = self.replay(cut("--function=^loop_of_60$"))
         self.assertTrue(0 < of_one["Ir"] < whole["Ir"])
         for options, said in ((["--kind=read"], "always has whole blocks"),

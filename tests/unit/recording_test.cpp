@@ -736,4 +736,32 @@ TEST_CASE("sites of values are in the order of the list that is wanted, and some
     CHECK(nothing.shown_sites()[0].operand == TRACE_NONE);
 }
 
+TEST_CASE("records have the number of their instruction in the thread") {
+    constexpr trace_block_t kFirst{0x1000, 0, 5}, kSecond{0x2000, 5, 3};
+    trace_position_t position{};
+    const auto number = [&](unsigned kind, const trace_block_t& block, std::uint32_t instr,
+                            std::uint64_t value = 0, std::uint32_t aux = 0) {
+        const trace_site_t site{instr, 0, static_cast<std::uint8_t>(kind), 0};
+        const trace_record_t record{value, 0, aux};
+        return trace_position_next(&position, &record, &site, &block);
+    };
+    CHECK(number(TRACE_SITE_BLOCK, kFirst, 0) == 1);
+    CHECK(number(TRACE_SITE_READ, kFirst, 3) == 4);
+    CHECK(number(TRACE_SITE_SIGNAL, kSecond, 5) == 6);  // comes before the handler's block
+    CHECK(number(TRACE_SITE_BLOCK, kSecond, 5) == 6);
+    CHECK(number(TRACE_SITE_BLOCK_LEFT, kSecond, 5, 2) == 6);
+    CHECK(position.executed == 7);
+    CHECK(number(TRACE_SITE_SIGNAL, kFirst, 0) == 8);
+    CHECK(number(TRACE_SITE_BLOCK, kFirst, 0) == 8);
+    CHECK(number(TRACE_SITE_BURST, kFirst, 0, 0x2000, trace::kGoesOnAt) == 13);
+    CHECK(number(TRACE_SITE_BURST, kFirst, 0, 12, trace::kBurstEnds) == 13);
+    CHECK(number(TRACE_SITE_BURST, kFirst, 0, 100, trace::kRestEnds) == 101);
+    CHECK(number(TRACE_SITE_BLOCK, kSecond, 5) == 101);
+    // A chunk can begin with records of a block that began before.
+    trace_position_begin(&position, 50);
+    CHECK(number(TRACE_SITE_WRITE, kSecond, 6) == 49);
+    trace_position_begin(&position, 50);
+    CHECK(number(TRACE_SITE_BLOCK, kFirst, 0) == 51);
+}
+
 }  // namespace recording_test

@@ -41,8 +41,8 @@ class Cut {
 
   private:
     struct Thread {
-        std::uint64_t executed = 0;  // including those of the block
-        bool is_kept = false;        // the last block
+        trace_position_t position{};
+        bool is_kept = false;  // the last block
     };
     // The chunk of a slot that is being made.
     struct Slot {
@@ -83,22 +83,18 @@ class Cut {
     bool keeps(const trace_record_t& record, std::uint32_t number, Thread& thread) {
         const trace_site_t& site = image_.sites()[record.site];
         const trace_block_t& block = image_.blocks()[image_.instrs()[site.instr].block];
-        if (site.kind == TRACE_SITE_BLOCK) {
-            thread.executed += block.instr_count;
-            thread.is_kept = has(block, number, thread.executed);
-            if (thread.is_kept) in_part_ += block.instr_count;
-        } else if (site.kind == TRACE_SITE_BLOCK_LEFT) {
-            const std::uint64_t left =
-                block.instr_count - std::min<std::uint64_t>(record.value, block.instr_count);
-            thread.executed -= left;
-            if (thread.is_kept) in_part_ -= std::min(left, in_part_);
-        }
+        const std::uint64_t before = thread.position.executed;
+        trace_position_next(&thread.position, &record, &site, &block);
+        const std::uint64_t executed = thread.position.executed;
+        if (site.kind == TRACE_SITE_BLOCK) thread.is_kept = has(block, number, executed);
+        if (thread.is_kept && executed >= before) in_part_ += executed - before;
+        if (thread.is_kept && executed < before) in_part_ -= std::min(before - executed, in_part_);
         return thread.is_kept;
     }
 
     void take(const replay::PartSequence::Part& part) {
         Thread& thread = threads_[part.thread];
-        const std::uint64_t before = thread.executed;
+        if (part.first_instruction) trace_position_begin(&thread.position, *part.first_instruction);
         records_.clear();
         markers_.clear();
         in_part_ = 0;
@@ -107,10 +103,10 @@ class Cut {
             for (; marker != part.markers.end() && marker->record <= until; ++marker)
                 markers_.push_back({records_.size(), marker->event});
         };
-        std::uint64_t first = before;
+        std::uint64_t first = thread.position.executed;
         for (std::size_t i = 0; i < part.records.size(); ++i) {
             mark(i);
-            const std::uint64_t executed = thread.executed;
+            const std::uint64_t executed = thread.position.executed;
             if (!keeps(part.records[i], part.thread, thread)) continue;
             if (records_.empty()) first = executed;
             records_.push_back(part.records[i]);

@@ -105,8 +105,7 @@ bool Walk::next_part() {
     if (!parts_.next(part_)) return false;
     at_ = 0;
     thread_ = &threads_[part_.thread];
-    if (part_.first_instruction && thread_->executed != *part_.first_instruction)
-        *thread_ = {*part_.first_instruction, {}};
+    if (part_.first_instruction) trace_position_begin(thread_, *part_.first_instruction);
     return true;
 }
 
@@ -115,35 +114,10 @@ bool Walk::next(Event& event) {
         if (!next_part()) return false;
     const trace_record_t& record = part_.records[at_++];
     const trace_site_t& site = image_.sites()[record.site];
-    event = {part_.thread, number_of(*thread_, record), site.instr, &site, record.value,
-             record.aux};
+    const trace_block_t& block = image_.blocks()[image_.instrs()[site.instr].block];
+    const std::uint64_t number = trace_position_next(thread_, &record, &site, &block);
+    event = {part_.thread, number, site.instr, &site, record.value, record.aux};
     return true;
-}
-
-std::uint64_t Walk::number_of(Thread& thread, const trace_record_t& record) {
-    const trace_site_t& site = image_.sites()[record.site];
-    const std::uint32_t number = image_.instrs()[site.instr].block;
-    const trace_block_t& block = image_.blocks()[number];
-    if (site.kind == TRACE_SITE_BLOCK) {
-        thread.block = number;
-        thread.executed += block.instr_count;
-        return thread.executed - block.instr_count + 1;
-    }
-    if (site.kind == TRACE_SITE_BLOCK_LEFT) {
-        thread.executed -=
-            block.instr_count - std::min<std::uint64_t>(record.value, block.instr_count);
-        thread.block.reset();
-        return thread.executed;
-    }
-    if (site.kind == TRACE_SITE_BURST) {
-        if (record.aux == trace::kRestEnds) thread = {record.value, {}};
-        return thread.executed + 1;
-    }
-    // The record of a signal handler comes before the handler's first block.
-    if (thread.block && *thread.block != number) return thread.executed + 1;
-    const std::uint64_t begin =
-        thread.executed - std::min<std::uint64_t>(thread.executed, block.instr_count);
-    return begin + (site.instr - block.first_instr) + 1;
 }
 
 }  // namespace assay::tracing

@@ -45,19 +45,14 @@ class Walk {
     const std::string& problem() const { return parts_.problem(); }
 
   private:
-    struct Thread {
-        std::uint64_t executed = 0;  // including those of the block
-        std::optional<std::uint32_t> block;
-    };
     bool next_part();
-    std::uint64_t number_of(Thread& thread, const trace_record_t& record);
 
     const replay::ImageTrace& image_;
     replay::PartSequence parts_;
     replay::PartSequence::Part part_{};
     std::size_t at_ = 0;
-    std::map<std::uint32_t, Thread> threads_;
-    Thread* thread_ = nullptr;
+    std::map<std::uint32_t, trace_position_t> threads_;
+    trace_position_t* thread_ = nullptr;
 };
 
 // An executed instruction: its references and its successor.
