@@ -125,6 +125,8 @@ void do_syscall(Thread& thread, std::uint64_t syscall_pc) {
     context.gpr[R11] = context.rflags;
     thread.signals.begin_call(call.number);
     const long result = dispatch(call);
+    // The thread has ended, and another one may use its slot.
+    if (call.number == SYS_exit) return thread.signals.end_call();
     thread.allocations.look_at_others();
     thread.process.look_at_pages(thread);
     thread.signals.end_call();
