@@ -103,7 +103,8 @@ enum {
     TRACE_RECORDED_VALUES = 16,
     /* The effective addresses of prefetches, clflush, clflushopt, clwb and cldemote, as values,
      * independent of `values`. Other instructions of the same opcodes also have such records. */
-    TRACE_RECORDED_LINE_OPERATIONS = 32
+    TRACE_RECORDED_LINE_OPERATIONS = 32,
+    TRACE_RECORDED_SOME_BLOCKS = 64 /* only the blocks of some functions: assay trace --function */
 };
 
 /* The recorded values, all with TRACE_WIDE. Each instruction has records of its values in this

@@ -49,6 +49,7 @@ class RecordingCase(unittest.TestCase):
         support.require(program[0])
         trace = self.folder / "trace"
         self.assay("record", "-q", "-o", trace, *options, "--", *program, status=status)
+        self.assay("trace", "--check", trace)
         return trace
 
     def texts_of_processes(self, name):

@@ -15,14 +15,16 @@ import subprocess
 import unittest
 
 import support
-from support import ASSAY, PROGRAMS, read_events, run
+from support import ASSAY, PROGRAMS, ROOT, read_events, run
 
 GEOMETRY = ["--I1=4096,2,64", "--D1=4096,2,64", "--LL=65536,4,64"]
 HEAD = "thread  instruction             pc kind           address bytes  object:function (file:line)"
 
 
 def record(out, *program):
-    result = run([ASSAY, "record", "-q", "-o", out, "--", *program])
+    """`program`: options can come before it, with "--" between."""
+    words = program if "--" in program else ("--", *program)
+    result = run([ASSAY, "record", "-q", "-o", out, *words])
     assert result.returncode == 0, result.stderr
     return out
 
@@ -180,7 +182,40 @@ class Shown(Traces):
         self.refused(trace(PROGRAMS / "work"), PROGRAMS / "work", "no trace")
         self.refused(trace(self.shared / "none"), "none")
 
+    def test_check(self):
+        [found] = self.summary()
+        said = self.good(trace("--check", self.trace))
+        self.assertEqual(said.count("\n"), 1)
+        self.assertTrue(said.startswith(f"{self.trace} is consistent: 1 program, 1 thread, "
+                                        f"{found['instructions']:,} instructions in {found['blocks']:,} blocks, "
+                                        f"{found['reads'] + found['writes'] + found['modifies']:,} references, "),
+                        said)
+        self.assertNotIn("not checked", said)
+        for old in (ROOT / "tests" / "golden").glob("*.trace"):  # of version 1
+            self.assertIn(" is consistent: ", self.good(trace("--check", old)))
+        blocks = record(self.shared / "blocks.trace", "--capture=branches", "--", PROGRAMS / "matrix")
+        self.assertIn("jumps are not checked", self.good(trace("--check", blocks)))
+
+    def test_check_finds_damage(self):
+        """tests/unit/trace_check_test.cpp has damage of all kinds."""
+        [golden] = (ROOT / "tests" / "golden").glob("callers.trace")
+        content = bytearray(golden.read_bytes())
+        at, header = 16, struct.Struct("<4sIIIIIQQQIIII")
+        while (fields := header.unpack_from(content, at))[1] != 4:  # TRACE_CHUNK_RECORDS
+            at += header.size + fields[10]
+        struct.pack_into("<Q", content, at + 32, fields[7] + 1)  # one more instruction
+        checksum = 2166136261
+        for byte in content[at:at + 60]:
+            checksum = (checksum ^ byte) * 16777619 & 0xffffffff
+        struct.pack_into("<I", content, at + 60, checksum)
+        damaged = self.shared / "damaged.trace"
+        damaged.write_bytes(content)
+        self.refused(trace("--check", damaged), f"{damaged}: process ", "wrong counts: 1; the first: in thread 1",
+                     f"{fields[7]} instructions", f"the headers say {fields[7] + 1}")
+
     def test_wrong_options(self):
+        for option in ("--summary", "--instructions", "--format=csv", "--kind=read", "--thread=1"):
+            self.refused(trace("--check", option, self.trace), "--check reads whole programs")
         for option, said in (("--kind=wirte", "write"), ("--address=5", "LOW-HIGH"),
                              ("--address=5-4", "--address"), ("--thread=x", "--thread=x"),
                              ("--from-instruction=0", "--from-instruction=0"),
@@ -204,6 +239,7 @@ class Exchanged(Traces):
     def imported(self, kind, path, *options):
         made = self.shared / f"imported.{kind}"
         self.good(trace(f"--import={kind}", *options, path, "-o", made))
+        self.assertIn(" is consistent: ", self.good(trace("--check", made)))
         [found] = self.summary(made)
         self.assertTrue(found["complete"])
         return made
@@ -338,6 +374,7 @@ class Exchanged(Traces):
         def cut(*options):
             path = self.shared / "part.trace"
             self.good(trace("--format=trace", "-o", path, *options, self.small))
+            self.assertIn(" is consistent: ", self.good(trace("--check", path)))
             return path
         def counts(of):
             return self.replay(of, plugin="cache,branch")

@@ -23,7 +23,9 @@ class Cut {
 
     // Returns the reason why records are missing, or "".
     std::string write() {
-        append({.kind = TRACE_CHUNK_IMAGE}, std::as_bytes(std::span(&image_.image(), 1)));
+        trace_image_t about = image_.image();
+        if (!functions_.empty()) about.captures |= TRACE_RECORDED_SOME_BLOCKS;
+        append({.kind = TRACE_CHUNK_IMAGE}, std::as_bytes(std::span(&about, 1)));
         append({.kind = TRACE_CHUNK_EVENTS}, image_.events());
         write_code();
         replay::PartSequence parts(image_);

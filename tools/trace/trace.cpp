@@ -5,6 +5,7 @@
 #include "framework/support/text.h"
 #include "framework/symbols/image_cache.h"
 #include "framework/symbols/symbolizer.h"
+#include "tools/trace/check.h"
 #include "tools/trace/import.h"
 #include "tools/trace/listing.h"
 
@@ -109,6 +110,9 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_argument("TRACE", arguments.plain.file);
     line.add_flag("--summary", arguments.plain.summary,
                   "show the threads, instructions, references and bytes of each process");
+    line.add_flag("--check", arguments.plain.check,
+                  "check that a program can have made the trace: control flow, references, "
+                  "threads, events and counts; show the first violation of each kind");
     line.add_flag("--instructions", arguments.plain.instructions,
                   "show each executed instruction, disassembled, instead of each block");
     line.add_choice("--format", arguments.format, kFormatNames,
@@ -204,6 +208,15 @@ void check_export(const Options& options, const Arguments& arguments) {
                                     is_cut ? "whole blocks" : "every instruction of a thread"));
 }
 
+void check_check(const Options& options) {
+    const bool is_alone = options.kinds == kDefaultKinds && options.region.is_all() &&
+                          options.format == Format::kText && options.output.empty() &&
+                          !options.function && !options.addresses && !options.summary &&
+                          !options.instructions && !options.import;
+    if (!is_alone)
+        throw Error("--check reads whole programs: besides it give only --pid or --image");
+}
+
 void check_import(const Options& options) {
     if (options.output.empty()) throw Error("--import writes a trace: name its file with -o");
     if (!options.nothing_asked || options.summary)
@@ -239,6 +252,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
     if (!arguments.address.empty()) options.addresses = addresses(arguments.address);
     options.kinds = arguments.kinds.empty() ? kDefaultKinds : kinds(arguments.kinds);
     check_export(options, arguments);
+    if (options.check) check_check(options);
     options.nothing_asked = arguments.format == "text" && arguments.kinds.empty() &&
                             arguments.function.empty() && arguments.address.empty() &&
                             arguments.pid.empty() && arguments.image.empty() &&
@@ -287,6 +301,23 @@ int summarize(const Options& options, const recording::TraceFileReader& file) {
     }
     sink.finish();
     if (!file.damage().empty()) problems.insert(file.damage());
+    return tell_of(problems);
+}
+
+int check(const Options& options, const recording::TraceFileReader& file) {
+    std::set<std::string> problems;
+    Checked all;
+    for (const recording::RecordedImage& recorded : selected_images(file, options)) {
+        try {
+            const replay::ImageTrace image(file, recorded);
+            for (const std::string& problem : check_image(options, image, recorded, all))
+                problems.insert(problem);
+        } catch (const Error& error) {
+            problems.insert(error.what());
+        }
+    }
+    if (!file.damage().empty()) problems.insert(file.damage());
+    if (problems.empty()) fmt::print("{} is consistent: {}\n", file.path(), description(all));
     return tell_of(problems);
 }
 
@@ -387,6 +418,7 @@ int run(const Options& options) {
         return 0;
     }
     const recording::TraceFileReader file(options.file);
+    if (options.check) return check(options, file);
     if (options.format == Format::kTrace) return cut(options, file);
     if (is_export(options.format)) return convert(options, file);
     const bool glance = options.nothing_asked && options.output.empty() && isatty(STDOUT_FILENO);

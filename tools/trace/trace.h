@@ -29,6 +29,7 @@ struct Options {
     std::optional<Format> import;  // the format of `file`
     unsigned reference_bytes = 1;  // for an import
     bool summary = false;
+    bool check = false;
     bool instructions = false;
     std::optional<std::uint32_t> pid, image;
     Region region;
