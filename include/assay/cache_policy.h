@@ -39,7 +39,8 @@ typedef struct cp_access {
                           caused the prefetch */
     uint32_t core;     /* (2) of the machine that refers, from 0 */
     uint32_t dirty;    /* (2) for fill: 1 if memory does not have the line's data */
-    uint32_t reserved; /* 0 */
+    uint32_t thread;   /* (2) of the program, from 0: several can run on a core. 0 for translation
+                          buffers */
 } cp_access_t;
 
 enum { CP_FETCH = 0, CP_READ = 1, CP_WRITE = 2 };

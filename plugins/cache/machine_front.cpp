@@ -118,6 +118,7 @@ void MachineFront::note_executed(const MachineSite& site, const trace_record_t& 
 void MachineFront::prepare(MachinePart& part) {
     const bool late = machine_.tells_late();
     part.steps.clear(part.records.size());
+    machine::referring_thread = part.thread;
     const bool has_caches = first_caches_ && first_caches_->begin(part.core, part.records.size(),
                                                                   part.operates, part.steps);
     part.has_steps = uses_front_end_ || has_caches;

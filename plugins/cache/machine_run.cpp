@@ -104,6 +104,7 @@ struct MachineRun::Records {
 
 void MachineRun::simulate(MachinePart& part) {
     const Records records{*this, part};
+    machine::referring_thread = part.thread;
     for (machine::Steps::Given& given : part.steps.given) {
         hierarchy_.take(given.core, given.caches);
         took_first_caches_ = true;

@@ -81,6 +81,7 @@ cp_access_t said(std::uint64_t line, const Referrer& by, bool prefetch, bool dir
     given.pc = by.pc;
     given.kind = static_cast<std::uint32_t>(by.kind);
     given.core = by.core;
+    given.thread = referring_thread;
     given.dirty = dirty ? 1 : 0;
     return given;
 }

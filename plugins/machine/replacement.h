@@ -73,6 +73,9 @@ struct Referrer {
     Kind kind = Kind::kRead;
     std::uint32_t core = 0;
 };
+// The program's thread whose references are being simulated by the calling thread. Only libraries
+// of the user ask for it: as a member of Referrer it would cost time in all caches.
+inline thread_local std::uint32_t referring_thread = 0;
 
 // The cache that a policy or prefetcher belongs to.
 struct PolicyPlace {

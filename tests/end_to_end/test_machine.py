@@ -418,6 +418,24 @@ class Machines(unittest.TestCase):
         self.assertEqual(self.of_references(["L 0", "L 1", "L 2", "L 0", "L 1"], levels.format("read"))["D1mr"], 3)
         self.assertEqual(self.of_references(["L 0", "L 1", "L 2", "L 0", "L 1"], levels.format("no"))["D1mr"], 5)
 
+    def test_a_policy_knows_the_thread(self):
+        """The second thread reads a line again and again, which never comes into its bypassing cache."""
+        source, program = self.folder / "two.c", self.folder / "two"
+        source.write_text("""#include <pthread.h>
+            static volatile long cell[64];
+            static void* spin(void* p) { for (int i = 0; i < 1000; ++i) (void)cell[32]; return p; }
+            static void own(void) { for (int i = 0; i < 1000; ++i) (void)cell[32]; }
+            int main(void) { pthread_t t; own(); pthread_create(&t, 0, spin, 0); pthread_join(t, 0); return 0; }
+            """)
+        built = support.run(["gcc", "-O1", "-g", "-fno-inline", "-pthread", source, "-o", program])
+        self.assertEqual(built.returncode, 0, built.stderr)
+        for policy, least, most in (("lru", 0, 3), (f"{{policy: {POLICY_2}, bypass: others}}", 1000, 1001)):
+            events = self.events([program], self.machine(
+                f"cores: 1\ncaches:\n  D1: {{level: 1, holds: data, size: 128, ways: 2, replacement: {policy}}}\n"))
+            column = events.events.index("D1mr")
+            self.assertTrue(least <= events.functions["spin"][column] <= most, (policy, events.functions["spin"]))
+            self.assertLess(events.functions["own"][column], 10)
+
     def test_bypass_of_what_must_get_each_line(self):
         for place in ("inclusion: inclusive", ""):
             machine = (f"cores: 2\ncoherence: mesi\ncaches:\n  D1: {{level: 1, holds: data, of: core, size: 128, "

@@ -1,6 +1,6 @@
 /* What version 2 of assay/cache_policy.h adds: a policy that bypasses the kinds of references in
- * its parameter `bypass`, and a prefetcher that asks for the next line into the level `into`, until
- * one of its lines has left unused. */
+ * its parameter `bypass`, or those of `others` than the first thread, and a prefetcher that asks
+ * for the next line into the level `into`, until one of its lines has left unused. */
 #include "assay/cache_policy.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static const char* parameter(const cp_cache_t* cache, const char* known) {
 
 struct policy {
     uint32_t ways;
-    int bypasses[3];
+    int bypasses[3], bypasses_others;
     uint32_t oldest[]; /* by set */
 };
 
@@ -37,6 +37,7 @@ static void* create_policy(const cp_cache_t* cache) {
     made->bypasses[CP_FETCH] = strstr(kinds, "fetch") != NULL;
     made->bypasses[CP_READ] = strstr(kinds, "read") != NULL;
     made->bypasses[CP_WRITE] = strstr(kinds, "write") != NULL;
+    made->bypasses_others = strstr(kinds, "others") != NULL;
     return made;
 }
 static void hit(void* self, uint64_t set, uint32_t way, const cp_access_t* access) {
@@ -44,7 +45,8 @@ static void hit(void* self, uint64_t set, uint32_t way, const cp_access_t* acces
 }
 static uint32_t victim(void* self, uint64_t set, const cp_access_t* access) {
     struct policy* const policy = self;
-    if (policy->bypasses[access->kind]) return CP_BYPASS;
+    if (policy->bypasses[access->kind] || (policy->bypasses_others && access->thread != 0))
+        return CP_BYPASS;
     return policy->oldest[set]++ % policy->ways;
 }
 static void fill(void* self, uint64_t set, uint32_t way, const cp_access_t* access) {

@@ -166,6 +166,7 @@ cp_access_t random_access(std::uint64_t line, std::mt19937_64& random) {
     access.pc = 0x401000 + random() % 64 * 4;
     access.kind = random() % 3;
     access.core = 0;
+    access.thread = static_cast<std::uint32_t>(line % 3);
     return access;
 }
 
