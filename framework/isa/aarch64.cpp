@@ -164,8 +164,10 @@ void describe_branch(std::uint32_t code, Instruction& described) {
             case 1:
                 described.flags |= TRACE_INSTR_INDIRECT | TRACE_INSTR_CALL;
                 break;
-            case 2:  // RET
             case 4:  // ERET
+                described.ends_handler = true;
+                [[fallthrough]];
+            case 2:  // RET
                 described.flags |= TRACE_INSTR_RETURN;
                 break;
             default:
@@ -183,6 +185,7 @@ bool describe_aarch64(std::span<const std::uint8_t> code, Instruction& described
     described.length = sizeof word;
     if (matches(word, 0x0a000000, 0x08000000)) return describe_memory(word, described);
     describe_branch(word, described);
+    described.may_fault = matches(word, 0xffc00000, 0xd5000000);    // system registers
     described.clears_line = matches(word, 0xffffffe0, 0xd50b7420);  // DC ZVA
     described.address_register = static_cast<std::uint8_t>(field(word, 0, 5));
     return true;

@@ -28,8 +28,11 @@ struct Instruction {
     // Refers to memory, but QEMU reports no reference: the instruction clears a line.
     bool clears_line = false;
     std::uint8_t address_register = 0;  // of the line, as the instruction numbers registers
-    bool is_direct = false;             // a direct jump or call
-    std::int32_t distance = 0;          // from it to its target
+    bool ends_handler = false;  // a return that only handlers of exceptions and interrupts make
+    // Can cause an exception without a reference to memory, in the middle of a block.
+    bool may_fault = false;
+    bool is_direct = false;     // a direct jump or call
+    std::int32_t distance = 0;  // from it to its target
     // How many following instructions execute only under a condition: Arm's IT.
     std::uint8_t conditional_followers = 0;
     Operand operands[kMostOperands];
@@ -95,5 +98,9 @@ bool describe_riscv(std::span<const std::uint8_t> code, Instruction& described);
 bool describe_thumb(std::span<const std::uint8_t> code, Instruction& described);
 bool describe_i386(std::span<const std::uint8_t> code, Instruction& described);
 bool describe_x86(std::span<const std::uint8_t> code, Instruction& described);
+
+// Describes only how control leaves an instruction of x86. `code` is exactly the instruction, of
+// 64, 32 or 16 bits. Nothing if it is an instruction in none of these modes.
+void describe_x86_flow(std::span<const std::uint8_t> code, Instruction& described);
 
 }  // namespace assay::isa

@@ -85,7 +85,8 @@ bool describe_whole(std::uint32_t code, Instruction& described) {
         case 0x57:
             return false;  // vectors
         case 0x73:
-            if (code == kMret || code == kSret) described.flags |= TRACE_INSTR_RETURN;
+            described.ends_handler = code == kMret || code == kSret;
+            if (described.ends_handler) described.flags |= TRACE_INSTR_RETURN;
             return true;
         default:
             return true;

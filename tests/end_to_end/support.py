@@ -92,6 +92,7 @@ PACKAGES = {"aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu, libc6-dev-arm64-cro
             "mpicc": "libopenmpi-dev", "mpirun": "openmpi-bin", "node": "nodejs",
             "objcopy": "binutils", "pgrep": "procps", "pkg-config": "pkg-config",
             "qemu-aarch64": "qemu-user", "qemu-system-aarch64": "qemu-system-arm",
+            "qemu-system-x86_64": "qemu-system-x86",
             "qemu-system-arm": "qemu-system-arm",
             "qemu-system-riscv64": "qemu-system-misc", "qemu-x86_64": "qemu-user",
             "readelf": "binutils", "sqlite3": "sqlite3", "strace": "strace",

@@ -357,7 +357,7 @@ class Refused(Firmware):
         text.write_bytes(bytes(1000))
         self.assertIn("not an ELF file; give the file that the linker wrote",
                       self.refusal(f"--image={text}"))
-        self.assertIn("cannot profile machines of this processor (x86-64)",
+        self.assertIn("is built for x86-64, but this QEMU emulates arm; start qemu-system-x86_64",
                       self.refusal(f"--image={shutil.which('true')}"))
 
     def test_image_for_another_emulator(self):

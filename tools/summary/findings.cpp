@@ -370,9 +370,21 @@ class Search {
                                            static_cast<double>(totals[*reads] + totals[*writes]));
     }
 
-    // True for a program of another processor: under QEMU, there are no counts by object.
+    // True for what a machine executes that QEMU emulates. Otherwise QEMU is an object itself.
+    bool is_machine() const {
+        if (profile_.commands().empty() || profile_.objects().empty()) return false;
+        const std::string command = command_text(profile_.commands().front());
+        std::string_view name = std::string_view(command).substr(0, command.find(' '));
+        name.remove_prefix(name.rfind('/') + 1);
+        return name.starts_with("qemu-system-") &&
+               std::none_of(profile_.objects().begin(), profile_.objects().end(),
+                            [&](const auto& object) { return object.path.ends_with(name); });
+    }
+
+    // True for what runs under QEMU, where there are no counts by object.
     bool is_foreign() const {
         if (profile_.objects().empty()) return false;
+        if (is_machine()) return true;
         const auto program = symbols::ElfFile::open(profile_.objects().front().path);
         return program && program->header().e_machine != EM_X86_64;
     }
@@ -382,10 +394,7 @@ class Search {
     std::string program() const {
         if (profile_.commands().empty()) return "-- PROGRAM";
         const std::string command = command_text(profile_.commands().front());
-        const std::string_view name = std::string_view(command).substr(0, command.find(' '));
-        const bool is_machine =
-            is_foreign() && name.substr(name.rfind('/') + 1).starts_with("qemu-system-");
-        return is_machine
+        return is_machine()
                    ? fmt::format("--image={} -- {}", profile_.objects().front().path, command)
                    : "-- " + command;
     }

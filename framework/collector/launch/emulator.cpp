@@ -106,7 +106,7 @@ const isa::Architecture& architecture_of_image(const std::string& file) {
                         "from which .bin and .hex files are made",
                         file));
     const isa::Architecture* const architecture = isa::architecture_of(kind);
-    if (architecture == nullptr || kind.byte_order != ELFDATA2LSB || kind == isa::kX86)
+    if (architecture == nullptr || kind.byte_order != ELFDATA2LSB)
         throw Error(
             fmt::format("--image={}: cannot profile machines of this processor ({}); see "
                         "docs/guides/firmware.md",

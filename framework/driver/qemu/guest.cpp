@@ -67,10 +67,27 @@ bool Guest::attach(const trace::Launch& launch) {
     return true;
 }
 
-void Guest::set_machine(const GuestImage& image, bool parallel) {
-    own_program_ = image.path();
-    image.announce(code);
+void Guest::set_machine(std::unique_ptr<const GuestImage> image, bool parallel) {
+    own_program_ = image->path();
+    image->announce(code);
+    image_ = std::move(image);
     parallel_ = parallel;
+}
+
+// The first blocks tell: a kernel changes its code later. One for AArch64 moves itself after some
+// 100 blocks.
+void Guest::check(std::uint64_t pc, std::span<const std::uint8_t> code) {
+    constexpr unsigned kFirstBlocks = 1000;
+    if (!image_->is_kernel() || pc >> 63 == 0 || kernel_blocks_ == kFirstBlocks) return;
+    if (image_->has(pc, code)) ++equal_blocks_;
+    if (++kernel_blocks_ == kFirstBlocks) check_image();
+}
+
+void Guest::check_image() {
+    if (equal_blocks_ < kernel_blocks_ - equal_blocks_)
+        refuse("the kernel does not run at the addresses of " + image_->path() +
+               "; add nokaslr to its command line (-append), or give the file from which it was "
+               "made");
 }
 
 void Guest::note_architecture(const driver::NewImage& image) const {
@@ -178,6 +195,7 @@ void Guest::ends() {
                                    : "QEMU cannot load the program");
         _exit(is_machine() ? kExitRefused : kExitNotExecutable);
     }
+    check_image();
     if (is_machine() && (!runs_vcpus || !parallel_)) {
         for (const auto& thread : all_) thread->end();
     } else if (GuestThread* const thread = threads[calling_vcpu]) {

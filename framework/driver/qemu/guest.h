@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,10 @@ class Guest {
     // Maps the trace segment. False on failure.
     bool attach(const trace::Launch& launch);
     // Before the first thread begins.
-    void set_machine(const GuestImage& image, bool parallel);
+    void set_machine(std::unique_ptr<const GuestImage> image, bool parallel);
+    // A machine executes this code for the first time. Refuses a kernel that does not run where
+    // its image says.
+    void check(std::uint64_t pc, std::span<const std::uint8_t> code);
     bool is_machine() const { return numbers_ == nullptr; }
 
     // --- Threads. QEMU gives the number of an ended thread's vCPU to a later one.
@@ -79,8 +83,13 @@ class Guest {
     GuestMemory memory() const;
     void note_architecture(const driver::NewImage& image) const;
 
+    // Ends the program if most of the code of a kernel has been another than that of its image.
+    void check_image();
+
     const isa::Architecture& architecture_;
     const CallNumbers* const numbers_;
+    std::unique_ptr<const GuestImage> image_;
+    unsigned kernel_blocks_ = 0, equal_blocks_ = 0;  // the first ones, and those in the image
     std::vector<std::unique_ptr<GuestThread>> all_;
     std::vector<GuestThread*> idle_;
     std::uint32_t next_thread_ = 0;

@@ -6,6 +6,14 @@
 #include <cstring>
 
 namespace assay::qemu {
+namespace {
+
+bool is_x86(const isa::Architecture& architecture) {
+    return architecture.describe == isa::describe_x86 ||
+           architecture.describe == isa::describe_i386;
+}
+
+}  // namespace
 
 GuestBlock* GuestCode::block_of(std::span<const Piece> instructions) {
     std::vector<std::uint8_t> bytes;
@@ -56,9 +64,25 @@ void GuestCode::note_handler(std::uint64_t pc) {
 
 bool GuestCode::is_incomplete(const Piece& piece) const {
     isa::Instruction described;
-    const bool is_x86 =
-        architecture_.describe == isa::describe_x86 || architecture_.describe == isa::describe_i386;
-    return is_x86 && !architecture_.describe(piece.bytes, described);
+    return is_x86(architecture_) && !architecture_.describe(piece.bytes, described);
+}
+
+bool GuestCode::may_be_incomplete(const Piece& piece) const {
+    constexpr std::uint64_t kLongest = 15, kPage = 4096;
+    return is_x86(architecture_) && piece.pc % kPage + kLongest > kPage;
+}
+
+// x86-64 code of 16 and 32 bits is below 4 GiB.
+bool GuestCode::is_of_unknown_mode(std::uint64_t pc) const {
+    return is_machine_ && architecture_.elf == isa::kX86 && pc >> 32 == 0;
+}
+
+bool GuestCode::describe(const Piece& piece, isa::Instruction& described) const {
+    if (is_of_unknown_mode(piece.pc)) {
+        isa::describe_x86_flow(piece.bytes, described);
+        return false;
+    }
+    return architecture_.describe != nullptr && architecture_.describe(piece.bytes, described);
 }
 
 // A translation can begin between a condition and the instructions that depend on it.
@@ -71,14 +95,17 @@ std::vector<std::span<const GuestCode::Piece>> GuestCode::divide(std::span<Piece
     for (std::size_t i = 0; i < instructions.size(); ++i) {
         Piece& piece = instructions[i];
         isa::Instruction described;
-        const bool known = !faults_anywhere || (architecture_.describe != nullptr &&
-                                                architecture_.describe(piece.bytes, described));
+        const bool known = !faults_anywhere || describe(piece, described);
+        const bool may_fault =
+            faults_anywhere && (described.operand_count != 0 || described.may_fault);
+        const bool next_may_not_be = faults_anywhere && i + 2 == instructions.size() &&
+                                     may_be_incomplete(instructions.back());
         if (followers != 0) conditional_.insert(piece.pc);
         piece.conditional = conditional_.contains(piece.pc);
         followers = std::max<unsigned>(followers, 1) - 1;
         if (described.conditional_followers != 0) followers = described.conditional_followers;
-        if (i + 1 < instructions.size() && i + 1 - begin < kLongest && known &&
-            described.operand_count == 0 && !functions_.begins_at(instructions[i + 1].pc))
+        if (i + 1 < instructions.size() && i + 1 - begin < kLongest && known && !may_fault &&
+            !next_may_not_be && !functions_.begins_at(instructions[i + 1].pc))
             continue;
         parts.push_back(instructions.subspan(begin, i + 1 - begin));
         begin = i + 1;
@@ -93,6 +120,8 @@ GuestBlock* GuestCode::add_block(std::span<const Piece> instructions) {
     block.end = instructions.back().pc + instructions.back().bytes.size();
     block.instr_count = static_cast<std::uint32_t>(instructions.size());
     block.enters_function = functions_.begins_at(block.pc);
+    block.is_user = is_user(block.pc);
+    if (block.is_user && user_pc_ == 0) __atomic_store_n(&user_pc_, block.pc, __ATOMIC_RELAXED);
     if (tables_.captures(trace::kCaptureBlocks)) {
         block.site = tables_.next_site();
         tables_.add_site(tables_.next().instr, 0, TRACE_SITE_BLOCK, 0);
@@ -128,8 +157,7 @@ GuestBlock* GuestCode::add_block(std::span<const Piece> instructions) {
 void GuestCode::add_instruction(const Piece& piece, GuestBlock& block) {
     isa::Instruction described;
     GuestBlock::Part& part = block.parts.emplace_back();
-    part.known =
-        architecture_.describe != nullptr && architecture_.describe(piece.bytes, described);
+    part.known = describe(piece, described);
     if (piece.conditional && described.operand_count != 0) described.flags |= TRACE_INSTR_VARIABLE;
     constexpr unsigned kLeads = TRACE_INSTR_INDIRECT | TRACE_INSTR_CALL | TRACE_INSTR_RETURN;
     if (piece.conditional && (described.is_direct || described.flags & kLeads))
@@ -150,6 +178,7 @@ void GuestCode::add_instruction(const Piece& piece, GuestBlock& block) {
     tables_.add_instr(row);
     block.last.pc = piece.pc;
     block.last.flags = described.flags;
+    block.last.ends_handler = described.ends_handler;
     block.last.target =
         !described.is_direct ? 0 : piece.pc + static_cast<std::uint64_t>(described.distance);
     if (tables_.captures(trace::kCaptureCode)) add_code(piece, instr, part);
@@ -182,7 +211,7 @@ void GuestCode::add_references(const isa::Instruction& described, std::uint32_t 
 // The first kind of reference becomes the one that callbacks handle quickly.
 const Operation::Seen* GuestCode::seen(Operation& operation, std::uint32_t info, unsigned bytes,
                                        bool writes) {
-    if (architecture_.describe != nullptr) return nullptr;
+    if (architecture_.describe != nullptr && !is_of_unknown_mode(operation.pc)) return nullptr;
     for (const Operation::Seen& each : operation.seen)
         if (each.info == info) return &each;
     const std::uint32_t site = tables_.next_site();

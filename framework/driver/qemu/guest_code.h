@@ -76,12 +76,14 @@ struct GuestBlock {
     Fetch* fetch = nullptr;  // of the first instruction
     std::uint64_t pc = 0, end = 0;
     std::uint32_t instr_count = 0;
+    bool is_user = false;  // see GuestCode::is_user()
     // The last instruction. `site`: of its branch records; kNoSite if none are wanted.
     static constexpr std::uint32_t kNoSite = UINT32_MAX;
     struct Last {
         std::uint64_t pc = 0;
         std::uint64_t target = 0;  // of a direct jump or call
-        std::uint8_t flags = 0;    // TRACE_INSTR_*
+        bool ends_handler = false;
+        std::uint8_t flags = 0;  // TRACE_INSTR_*
         std::uint32_t site = kNoSite;
         // Of the records of a call, its target, and a return.
         std::uint32_t call_site = kNoSite, target_site = kNoSite, return_site = kNoSite;
@@ -111,6 +113,9 @@ class GuestCode {
 
     // True if the bytes are only the begin of an x86 instruction.
     bool is_incomplete(const Piece& piece) const;
+    // The same for a machine, where it is not certain: the instruction may not have the bytes that
+    // its page lacks.
+    bool may_be_incomplete(const Piece& piece) const;
     // The size of lines that instructions clear, if their addresses can be read; otherwise they
     // have no references.
     void set_cleared_bytes(unsigned bytes) { cleared_bytes_ = bytes; }
@@ -136,8 +141,22 @@ class GuestCode {
     void unmapped(std::uint64_t start, std::uint64_t end);
     // A handler of signals or interrupts begins at this address.
     void note_handler(std::uint64_t pc);
+    // For a whole machine. `kernel`: its image is a kernel, in the upper half of the addresses.
+    void set_machine(bool kernel) {
+        is_machine_ = true;
+        is_kernel_ = kernel;
+    }
+    // User space, and code that starts the machine: calls and returns there are not followed. The
+    // address of its first block stands for all of it.
+    bool is_user(std::uint64_t pc) const { return is_kernel_ && pc >> 63 == 0; }
+    std::uint64_t user_pc() const { return __atomic_load_n(&user_pc_, __ATOMIC_RELAXED); }
+    // The processor returns from handlers with an instruction of its own.
+    bool handlers_end() const { return !architecture_.elf.microcontroller; }
 
   private:
+    // False if the references of the instruction are not known before QEMU makes them.
+    bool describe(const Piece& piece, isa::Instruction& described) const;
+    bool is_of_unknown_mode(std::uint64_t pc) const;
     GuestBlock* add_block(std::span<const Piece> instructions);
     void add_instruction(const Piece& piece, GuestBlock& block);
     void add_references(const isa::Instruction& described, std::uint32_t instr, std::uint64_t pc,
@@ -152,6 +171,8 @@ class GuestCode {
 
     driver::TraceTables& tables_;
     const isa::Architecture& architecture_;
+    bool is_machine_ = false, is_kernel_ = false;
+    std::uint64_t user_pc_ = 0;
     unsigned cleared_bytes_ = 0;
     MappedLandingPads landing_pads_;
     driver::NamedFunctions functions_;

@@ -5,6 +5,7 @@
 #include "framework/isa/architecture.h"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,19 @@ namespace assay::qemu {
 class GuestImage {
   public:
     explicit GuestImage(const std::string& path);
+    ~GuestImage();
+    GuestImage(const GuestImage&) = delete;
+    GuestImage& operator=(const GuestImage&) = delete;
 
     // nullptr if the file cannot be read or is of no known instruction set.
     const isa::Architecture* architecture() const { return architecture_; }
     const std::string& path() const { return path_; }
     // Tells where the file's code lies, and the interrupt handlers.
     void announce(GuestCode& code) const;
+    // A kernel's code is in the upper half of the addresses, and programs are in the lower one.
+    bool is_kernel() const;
+    // True if the file has this code at this address.
+    bool has(std::uint64_t pc, std::span<const std::uint8_t> code) const;
 
   private:
     struct Part {
@@ -27,11 +35,12 @@ class GuestImage {
     };
 
     template <typename Header, typename Segment>
-    void read(int descriptor);
+    void read();
     bool contains(std::uint64_t address) const;
-    void read_vectors(int descriptor);
+    void read_vectors();
 
     std::string path_;
+    int descriptor_;
     const isa::Architecture* architecture_ = nullptr;
     std::vector<Part> parts_;
     std::vector<std::uint64_t> handlers_;  // those that the vector table of a microcontroller names

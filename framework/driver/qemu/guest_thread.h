@@ -145,6 +145,7 @@ class GuestThread {
     void leave(const GuestBlock& from, const GuestBlock& to);
     // True if control does not come from `from` to the handler at `to` by itself.
     bool is_interrupt(const GuestBlock& from, const GuestBlock& to) const;
+    bool may_end_handler(const GuestBlock& block) const;
     void enter_handler(const GuestBlock& interrupted, const GuestBlock& handler);
     void end_branch(const GuestBlock& from, const GuestBlock& to);
     void follow_call(const GuestBlock& from, const GuestBlock& to);

@@ -10,9 +10,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 extern "C" {
 extern __attribute__((visibility("default"))) int qemu_plugin_version;
@@ -89,13 +91,13 @@ void check_target(const GuestImage& image, const std::string& path, const qemu_i
 
 int install_in_machine(qemu_plugin_id_t id, const qemu_info_t& info, const trace::Launch& launch,
                        const std::string& path) {
-    const GuestImage image(path);
-    if (image.architecture() == nullptr) return fail("the image cannot be read");
-    guest = new Guest(*image.architecture(), nullptr);
+    auto image = std::make_unique<const GuestImage>(path);
+    if (image->architecture() == nullptr) return fail("the image cannot be read");
+    guest = new Guest(*image->architecture(), nullptr);
     if (!guest->attach(launch)) return fail("the trace segment cannot be mapped");
-    check_target(image, path, info);
+    check_target(*image, path, info);
     prepare_translation(guest->tables.spec(), info);
-    guest->set_machine(image, info.max_vcpus > 1);
+    guest->set_machine(std::move(image), info.max_vcpus > 1);
     guest->tables.set_pid(getpid());
     qemu_plugin_register_vcpu_init_cb(id, on_thread);
     qemu_plugin_register_vcpu_exit_cb(id, on_thread_end);

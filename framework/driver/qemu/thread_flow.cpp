@@ -40,20 +40,26 @@ void GuestThread::leave(const GuestBlock& from, const GuestBlock& to) {
 // call each other through pointers.
 bool GuestThread::is_interrupt(const GuestBlock& from, const GuestBlock& to) const {
     const bool to_handler = to.is_handler();
-    if (!is_machine_ && !to_handler) return false;
+    if (to.is_user || (!is_machine_ && !to_handler)) return false;
     const GuestBlock::Last& last = from.last;
     const std::uint64_t target = to.pc;
     if (last.flags & kUnknownTarget) {
         if (!is_machine_) return interrupted_.empty() || last.flags & TRACE_INSTR_RETURN;
+        if (from.is_user) return to_handler;
         const bool returns = std::find(return_addresses_.begin(), return_addresses_.end(),
                                        target) != return_addresses_.end();
-        return !returns && to_handler &&
-               (interrupted_.empty() || !(last.flags & TRACE_INSTR_RETURN));
+        return !returns && to_handler && (interrupted_.empty() || !may_end_handler(from));
     }
     const bool goes_on = last.target == 0 || last.flags & TRACE_INSTR_CONDITIONAL;
     if ((goes_on && target == from.end) || (last.target != 0 && target == last.target))
         return false;
     return !is_inside(from, target) || to_handler;
+}
+
+// True if a handler of a machine can return with the block.
+bool GuestThread::may_end_handler(const GuestBlock& block) const {
+    return code_.handlers_end() ? block.last.ends_handler
+                                : (block.last.flags & TRACE_INSTR_RETURN) != 0;
 }
 
 // As if the handler had been called in the interrupted block.
@@ -67,7 +73,8 @@ void GuestThread::enter_handler(const GuestBlock& interrupted, const GuestBlock&
     interrupted_.push_back({&interrupted, in_node_, return_addresses_.size(), is_profiled_});
     return_addresses_.push_back(kNoReturn);
     if (contexts_ && is_profiled_)
-        contexts_->enter_handler(address, interrupted.last.pc, handler.pc);
+        contexts_->enter_handler(
+            address, interrupted.is_user ? code_.user_pc() : interrupted.last.pc, handler.pc);
     const bool records =
         is_profiled_ && tables_->spec().captures & (trace::kCaptureCalls | trace::kCaptureBlocks);
     if (handler.is_handler() && !records) return;
@@ -124,6 +131,7 @@ void GuestThread::end_branch(const GuestBlock& from, const GuestBlock& to) {
 
 void GuestThread::follow_call(const GuestBlock& from, const GuestBlock& to) {
     const GuestBlock::Last& last = from.last;
+    if (from.is_user && !last.ends_handler) return;
     if (last.flags & TRACE_INSTR_CALL) {
         if (last.target != 0 && to.pc != last.target) return;  // a signal
         const std::uint64_t address = stack_pointer();
@@ -136,7 +144,8 @@ void GuestThread::follow_call(const GuestBlock& from, const GuestBlock& to) {
         return_addresses_.push_back(from.end);
         return;
     }
-    const std::optional<std::size_t> depth = returned_to(to, last.flags & TRACE_INSTR_RETURN);
+    const std::optional<std::size_t> depth =
+        returned_to(to, is_machine_ ? may_end_handler(from) : last.flags & TRACE_INSTR_RETURN);
     if (!depth) return;
     resumes_ = is_machine_ && !interrupted_.empty() && *depth == interrupted_.back().depth;
     if (resumes_) return;
@@ -158,6 +167,7 @@ std::optional<std::size_t> GuestThread::returned_to(const GuestBlock& to, bool i
             return behind > calls.begin && behind <= calls.end;
         });
     };
+    if (own != 0 && is_return && code_.handlers_end()) return own - 1;
     const auto found = to.lands.empty() ? std::find(return_addresses_.rbegin(), end, to.pc)
                                         : std::find_if(return_addresses_.rbegin(), end, lands);
     if (found != end)

@@ -153,6 +153,9 @@ void on_translation_in_machine(qemu_plugin_id_t, qemu_plugin_tb* translated) {
             std::memcpy(copies[i].data(), point_to_data(instruction), bytes);
         pieces[i] = {qemu_plugin_insn_vaddr(instruction), {copies[i].data(), bytes}};
     }
+    if (pieces.back().bytes.empty()) pieces.pop_back();
+    if (pieces.empty()) return;
+    guest->check(pieces.front().pc, pieces.front().bytes);
     register_all(translated, pieces, true);
 }
 
