@@ -44,7 +44,7 @@ struct Piece {
 };
 constexpr std::int32_t immediate(std::uint32_t code, std::initializer_list<Piece> pieces) {
     std::uint32_t value = 0;
-    unsigned bits = 0;
+    unsigned bits = 32;
     for (const Piece& piece : pieces) {
         value |= field(code, piece.from, piece.count) << piece.to;
         bits = piece.to + piece.count;

@@ -148,6 +148,7 @@ void ImageProfile::divide_among_contexts(Feed& feed, const ProfileWriter& writer
     const std::vector<bool> first_rows = writer.first_of_functions();
     const std::vector<std::uint32_t> rows = rows_of_instructions(feed);
     std::vector<bool> firsts;
+    firsts.reserve(rows.size());
     for (const std::uint32_t row : rows)
         firsts.push_back(row != SampleDatabase::kNoRow && first_rows[row]);
     // The first instruction of a function is known only if all executed ones have rows.

@@ -76,10 +76,10 @@ void Guest::set_machine(std::unique_ptr<const GuestImage> image, bool parallel) 
 
 // The first blocks tell: a kernel changes its code later. One for AArch64 moves itself after some
 // 100 blocks.
-void Guest::check(std::uint64_t pc, std::span<const std::uint8_t> code) {
+void Guest::check(std::uint64_t pc, std::span<const std::uint8_t> bytes) {
     constexpr unsigned kFirstBlocks = 1000;
     if (!image_->is_kernel() || pc >> 63 == 0 || kernel_blocks_ == kFirstBlocks) return;
-    if (image_->has(pc, code)) ++equal_blocks_;
+    if (image_->has(pc, bytes)) ++equal_blocks_;
     if (++kernel_blocks_ == kFirstBlocks) check_image();
 }
 

@@ -35,7 +35,7 @@ class Guest {
     void set_machine(std::unique_ptr<const GuestImage> image, bool parallel);
     // A machine executes this code for the first time. Refuses a kernel that does not run where
     // its image says.
-    void check(std::uint64_t pc, std::span<const std::uint8_t> code);
+    void check(std::uint64_t pc, std::span<const std::uint8_t> bytes);
     bool is_machine() const { return numbers_ == nullptr; }
 
     // --- Threads. QEMU gives the number of an ended thread's vCPU to a later one.
