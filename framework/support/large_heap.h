@@ -30,7 +30,7 @@ inline void begin_large_heap(int step) {
     // Before malloc writes to the page: a small page there would prevent the large one.
     madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
     // The memory before the first large page stays unused, because each small page costs a fault.
-    place = std::malloc(first - begin);  // NOLINT(clang-analyzer-unix.Malloc)
-}
+    place = std::malloc(first - begin);
+}  // NOLINT(clang-analyzer-unix.Malloc)
 
 }  // namespace assay

@@ -148,7 +148,7 @@ class CheckedThread {
     Next next_;
     std::optional<std::uint32_t> block_;  // that is being executed
     bool has_ended_ = false;
-    // Of the block: all instructions before `passed_` have been compared with their references.
+    // The instructions of the block before `passed_` have been compared with their references.
     std::uint32_t passed_ = 0;
     std::uint64_t references_ = 0;  // of instruction `passed_`
     bool is_counted_ = false;       // instruction `passed_` had its TRACE_SITE_COUNT

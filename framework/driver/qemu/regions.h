@@ -24,7 +24,13 @@ namespace assay::qemu {
 class Regions {
   public:
     // Takes the regions from the specification.
-    void initialise(const trace::Spec& spec);
+    void initialise(const trace::Spec& spec) {
+        has_functions_ = spec.regions.functions[0] != '\0';
+        from_ = spec.regions.from_instruction;
+        to_ = spec.regions.to_instruction;
+        in_range_ = from_ <= 1;
+        samples_ = trace::has_bursts(spec.regions);
+    }
     // False: all is profiled.
     bool wanted() const { return has_functions_ || from_ > 1 || to_ != 0 || samples_; }
     bool has_functions() const { return has_functions_; }
@@ -46,7 +52,16 @@ class Regions {
     static Place begin(bool first_thread) { return {.counts = first_thread}; }
     // The thread goes on with this block, with so many calls that have not returned. True if the
     // block is profiled.
-    bool enter(Place& place, const GuestBlock& block, std::size_t calls);
+    bool enter(Place& place, const GuestBlock& block, std::size_t calls) {
+        if (place.counts) {
+            place.executed += block.instr_count;
+            const bool is_late = to_ != 0 && place.executed > to_;
+            in_range_.store(place.executed >= from_ && !is_late, std::memory_order_relaxed);
+        }
+        if (block.enters_function && place.entered == Place::kOutside) place.entered = calls;
+        return in_range_.load(std::memory_order_relaxed) &&
+               (!has_functions_ || place.entered != Place::kOutside);
+    }
 
   private:
     bool has_functions_ = false, samples_ = false;

@@ -1,6 +1,6 @@
 // Sampling (--sample): a thread captures one burst of its instructions in each period, with a
-// warm-up right before it. The bursts lie at the same places as in the native driver, and so do the
-// records of their ends (native/process/bursts.h).
+// warm-up right before it. Bursts, and the records of their ends, have the same places as in the
+// native driver (native/process/bursts.h).
 #include "framework/driver/qemu/guest_thread.h"
 
 namespace assay::qemu {
