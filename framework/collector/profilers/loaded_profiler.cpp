@@ -1,7 +1,7 @@
 #include "framework/collector/profilers/loaded_profiler.h"
 
 #include "framework/collector/profilers/columns.h"
-#include "framework/events/formula.h"
+#include "framework/collector/profilers/declarations.h"
 #include "framework/support/error.h"
 #include "framework/support/log.h"
 #include "framework/trace/captures.h"
@@ -10,7 +10,6 @@
 #include <dlfcn.h>
 #include <fmt/core.h>
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <cstring>
 #include <ctime>
@@ -22,25 +21,6 @@ namespace {
 // The size up to the last required function of version 1.
 constexpr std::size_t kSmallestTable = offsetof(vp_dispatch_t, vp_prof_init) + sizeof(void*);
 constexpr std::size_t kLargestTable = 65'536;  // a larger number cannot be a size
-
-// These texts become lines of the events file, and its readers refuse lines above 1 MB.
-constexpr std::size_t kLongestName = 256;
-constexpr std::size_t kLongestText = 4096;
-
-bool is_name(std::string_view text) {
-    return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-        return std::isalnum(c) || c == '_' || c == '-';
-    });
-}
-
-// Names in the events file begin with a letter.
-bool is_column_name(std::string_view text) {
-    return is_name(text) && std::isalpha(static_cast<unsigned char>(text[0]));
-}
-
-std::string text_or_empty(const char* text) {
-    return text ? text : "";
-}
 
 // The first kLongestText bytes, without a partial character at the end.
 std::string cut(std::string_view text) {
@@ -64,15 +44,6 @@ std::chrono::nanoseconds processor_time() {
     timespec time{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-}
-
-// Reads a table of the profiler through a function that stores a length and returns an array.
-template <typename Row, typename Get, typename Take>
-void read_table(Get get, const Take& take) {
-    if (!get) return;
-    std::uint32_t count = 0;
-    const Row* rows = get(&count);
-    for (std::uint32_t i = 0; rows && i < count; ++i) take(rows[i]);
 }
 
 }  // namespace
@@ -112,8 +83,7 @@ LoadedProfiler::LoadedProfiler(const std::string& path, std::string command, Cra
         forget_tables();
         return;
     }
-    check_lengths();
-    check_names();
+    check_declared();
 }
 
 void LoadedProfiler::take_error(const char* message) {
@@ -211,16 +181,34 @@ bool LoadedProfiler::read_tables() {
                     if (table_.vp_description)
                         facts_.description = text_or_empty(table_.vp_description());
                 }) &&
-           read_columns() && call("vp_value_lists", [this] { read_value_lists(); }) &&
-           call("vp_option_table", [this] { read_options(); });
+           read_columns() &&
+           call("vp_value_lists",
+                [this] {
+                    read_value_lists(table_, facts_);
+                    value_totals_.resize(facts_.value_lists.size());
+                }) &&
+           call("vp_option_table", [this] { read_options(table_, facts_); });
 }
 
 // Called before and after vp_options, because the columns can depend on the options.
 bool LoadedProfiler::read_columns() {
     facts_.events.clear();
     facts_.derived.clear();
-    return call("vp_events", [this] { read_events(); }) &&
-           call("vp_derived", [this] { read_derived(); });
+    if (!call("vp_events", [this] { read_events(table_, facts_); })) return false;
+    // A profiler that only returns values, like DCPI's profilers, has one column: the number of
+    // values.
+    counts_values_ = facts_.events.empty() && (has_preface() || table_.vp_format);
+    if (counts_values_) facts_.events.push_back({"Values", "values returned", "values"});
+    totals_.resize(facts_.events.size());
+    return call("vp_derived", [this] { read_derived(table_, facts_); });
+}
+
+void LoadedProfiler::check_declared() const {
+    try {
+        check_declarations(facts_);
+    } catch (const Error& e) {
+        unusable(e.what());
+    }
 }
 
 // Discards declarations of a profiler that crashed, so that they do not count as columns and
@@ -232,114 +220,6 @@ void LoadedProfiler::forget_tables() {
     facts_.value_lists.clear();
     totals_.clear();
     value_totals_.clear();
-}
-
-void LoadedProfiler::read_events() {
-    read_table<vp_event_t>(table_.vp_events, [this](const vp_event_t& row) {
-        facts_.events.push_back(
-            {text_or_empty(row.name), text_or_empty(row.description), text_or_empty(row.unit)});
-    });
-    // A profiler that only returns values, like DCPI's profilers, has one column: the number of
-    // values.
-    counts_values_ = facts_.events.empty() && (has_preface() || table_.vp_format);
-    if (counts_values_) facts_.events.push_back({"Values", "values returned", "values"});
-    totals_.resize(facts_.events.size());
-}
-
-void LoadedProfiler::read_value_lists() {
-    std::uint32_t count = 0;
-    const char* const* names = table_.vp_value_lists ? table_.vp_value_lists(&count) : nullptr;
-    for (std::uint32_t i = 0; names && i < count; ++i)
-        facts_.value_lists.push_back(text_or_empty(names[i]));
-    if (facts_.value_lists.empty()) facts_.value_lists.emplace_back();
-    value_totals_.resize(facts_.value_lists.size());
-}
-
-void LoadedProfiler::read_derived() {
-    read_table<vp_derived_t>(table_.vp_derived, [this](const vp_derived_t& row) {
-        facts_.derived.push_back(
-            {text_or_empty(row.name), text_or_empty(row.formula), text_or_empty(row.unit)});
-    });
-}
-
-void LoadedProfiler::read_options() {
-    read_table<vp_option_t>(table_.vp_option_table, [this](const vp_option_t& row) {
-        std::optional<std::string> default_value;
-        if (row.default_value) default_value = row.default_value;
-        facts_.options.push_back({text_or_empty(row.name), text_or_empty(row.argument),
-                                  text_or_empty(row.help), std::move(default_value),
-                                  static_cast<vp_option_type>(row.type)});
-    });
-}
-
-void LoadedProfiler::check_lengths() const {
-    const auto check = [this](const std::string& text, std::size_t most, const std::string& what) {
-        if (text.size() > most)
-            unusable(fmt::format("{} has {} bytes, more than {}", what, text.size(), most));
-    };
-    const auto name = [&](const std::string& text, const std::string& of) {
-        check(text, kLongestName, fmt::format("the name of {}", of));
-    };
-    const auto say = [&](const std::string& text, const char* what, const std::string& of) {
-        check(text, kLongestText, fmt::format("the {} of {}", what, of));
-    };
-    check(facts_.name, kLongestName, "its name");
-    check(facts_.description, kLongestText, "its description");
-    for (std::size_t i = 0; i < facts_.events.size(); ++i) {
-        name(facts_.events[i].name, fmt::format("its event {}", i));
-        say(facts_.events[i].description, "description", "its event " + facts_.events[i].name);
-        say(facts_.events[i].unit, "unit", "its event " + facts_.events[i].name);
-    }
-    for (std::size_t i = 0; i < facts_.derived.size(); ++i) {
-        name(facts_.derived[i].name, fmt::format("its figure {}", i));
-        say(facts_.derived[i].formula, "formula", "its figure " + facts_.derived[i].name);
-        say(facts_.derived[i].unit, "unit", "its figure " + facts_.derived[i].name);
-    }
-    for (std::size_t i = 0; i < facts_.value_lists.size(); ++i)
-        name(facts_.value_lists[i], fmt::format("its list of values {}", i));
-    for (std::size_t i = 0; i < facts_.options.size(); ++i) {
-        name(facts_.options[i].name, fmt::format("its option {}", i));
-        say(facts_.options[i].argument, "argument", "its option " + facts_.options[i].name);
-        say(facts_.options[i].help, "help", "its option " + facts_.options[i].name);
-        say(facts_.options[i].default_value.value_or(""), "default",
-            "its option " + facts_.options[i].name);
-    }
-}
-
-void LoadedProfiler::check_names() const {
-    constexpr const char* kRule = "use letters, digits, _ and -, a letter first";
-    if (!is_column_name(facts_.name))
-        unusable(fmt::format("its name is \"{}\": {}", facts_.name, kRule));
-    std::vector<events::Event> columns;
-    for (const ProfilerEvent& event : facts_.events) {
-        if (!is_column_name(event.name))
-            unusable(fmt::format("it declares an event named \"{}\": {}", event.name, kRule));
-        for (const events::Event& before : columns)
-            if (before.name == event.name)
-                unusable(fmt::format("it declares the event {} twice", event.name));
-        columns.push_back({event.name, {}, {}, {}});
-    }
-    for (const ProfilerDerived& figure : facts_.derived) {
-        try {
-            events::Formula(figure.formula, columns);
-        } catch (const Error& e) {
-            unusable(fmt::format("its figure \"{}\": {}", figure.name, e.what()));
-        }
-    }
-    if (facts_.value_lists.size() > VP_VALUE_LISTS_MAX)
-        unusable(fmt::format("it declares {} lists of values, more than {}",
-                             facts_.value_lists.size(), unsigned{VP_VALUE_LISTS_MAX}));
-    for (const std::string& list : facts_.value_lists)
-        if (facts_.value_lists.size() > 1 || !list.empty())
-            if (!is_name(list))
-                unusable(
-                    fmt::format("its list of values \"{}\": use letters, digits, _ and -", list));
-    for (const ProfilerOption& option : facts_.options)
-        if (!is_name(option.name) || option.type > VP_OPTION_ASSIGNMENT)
-            unusable(
-                fmt::format("its option \"{}\" has no legal name, or a type ({}) that this assay "
-                            "does not know",
-                            option.name, static_cast<unsigned>(option.type)));
 }
 
 template <typename Function>
@@ -370,8 +250,7 @@ void LoadedProfiler::set_options(std::span<const std::pair<std::string, std::str
     if (called && status < 0)
         throw Error(fmt::format("{}: {}", facts_.name, one_line(last_error_)));
     if (!read_columns()) return forget_tables();
-    check_lengths();
-    check_names();
+    check_declared();
 }
 
 trace::Spec LoadedProfiler::start() {

@@ -71,12 +71,7 @@ class LoadedProfiler final : public ProfilerHandle, private Host {
     bool read_tables();   // false if that crashed
     bool read_columns();  // the same
     void forget_tables();
-    void read_events();
-    void read_derived();
-    void read_options();
-    void read_value_lists();
-    void check_lengths() const;
-    void check_names() const;
+    void check_declared() const;
     // Calls `function` under the guard. `name`: the name of the interface function, for messages.
     // Returns false if the profiler is lost, now or before.
     template <typename Function>
