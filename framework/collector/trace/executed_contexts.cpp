@@ -16,7 +16,8 @@ namespace {
 
 using trace::range_of;
 
-constexpr std::uint32_t kPortion = 256;  // nodes that are read at once: they stay in the cache
+constexpr std::uint32_t kPortion = 256;    // nodes that are read at once: they stay in the cache
+constexpr std::uint32_t kReleased = 8192;  // nodes that are released at once
 
 // The blocks of each range of code, sorted by their words, and the counts that have not been
 // reported yet.
@@ -314,6 +315,9 @@ void ExecutedContexts::for_each(std::uint32_t slots, const Counts& counts,
                            complete_ = false;
                        else if (node.kind != trace::ContextNode::kAgain)
                            visit_node(index, node, context, words);
+                       if (number % kReleased == 0)
+                           segment_.release_context_nodes(index, number,
+                                                          static_cast<std::uint32_t>(words.size()));
                    });
     }
 }

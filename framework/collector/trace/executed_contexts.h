@@ -47,7 +47,7 @@ class ExecutedContexts {
     // executed as often as their instructions.
     std::vector<ContextCalls> calls(std::uint32_t slots);
     // Calls `visit` for the executions of the first `slots` slots. Executions for which the driver
-    // had no room are missing.
+    // had no room are missing. Called last: it releases the nodes.
     void for_each(std::uint32_t slots, const Counts& counts,
                   const std::function<void(const Executed&)>& visit);
     // False if the driver had no room for all contexts, or if the program has overwritten a node.

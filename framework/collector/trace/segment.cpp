@@ -3,6 +3,7 @@
 #include "framework/support/error.h"
 #include "framework/support/text.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -139,6 +140,19 @@ void Segment::read_context_nodes(std::uint32_t index, std::uint32_t first, std::
     read(nodes.data(), nodes.size_bytes(),
          trace::contexts_offset(index) + sizeof(trace::ContextNodes) +
              std::uint64_t{first} * words * sizeof(std::uint64_t));
+}
+
+// Whole huge pages, because the kernel only clears a part of one. The first one has the number of
+// nodes. A failure changes nothing but the use of memory.
+void Segment::release_context_nodes(std::uint32_t index, std::uint32_t end,
+                                    std::uint32_t words) const {
+    const std::uint64_t before =
+        (sizeof(trace::ContextNodes) + std::uint64_t{end} * words * sizeof(std::uint64_t)) &
+        ~(trace::kHugePage - 1);
+    if (before > trace::kHugePage)
+        fallocate(fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  static_cast<off_t>(trace::contexts_offset(index) + trace::kHugePage),
+                  static_cast<off_t>(before - trace::kHugePage));
 }
 
 void Segment::read(void* into, std::size_t bytes, std::uint64_t offset) const {

@@ -95,6 +95,8 @@ class Segment {
     std::uint32_t context_node_count(std::uint32_t index) const;
     void read_context_nodes(std::uint32_t index, std::uint32_t first, std::uint32_t words,
                             std::span<std::uint64_t> nodes) const;
+    // Gives back memory of the nodes before `end`, which nobody needs any more.
+    void release_context_nodes(std::uint32_t index, std::uint32_t end, std::uint32_t words) const;
 
   private:
     void read(void* into, std::size_t bytes, std::uint64_t offset) const;
