@@ -19,6 +19,8 @@
 
 namespace assay::data_references {
 
+inline constexpr std::uint16_t kPointerBytes = 8;
+
 // The value of a register or of a slot in the frame.
 struct Value {
     enum class Kind : std::uint8_t {
@@ -37,6 +39,15 @@ struct Value {
 
     bool operator==(const Value&) const = default;
 };
+
+// The known part of an index, limited so that sums do not overflow.
+inline std::int64_t constant_part(const Value& value) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 40;
+    const bool is_number =
+        value.kind == Value::Kind::kNumber || value.kind == Value::Kind::kConstant;
+    const bool usable = is_number && value.offset < kMost && value.offset > -kMost;
+    return usable ? value.offset : 0;
+}
 
 // The target of a reference to memory.
 struct DataTarget {
