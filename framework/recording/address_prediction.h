@@ -8,6 +8,11 @@
 
 namespace assay::recording {
 
+// True for sites whose predictions use the address of a reference: trace_word().
+inline bool is_memory_value(const trace_site_t& site) {
+    return trace_is_value(&site) && trace_is_of_memory(&site);
+}
+
 // The predictions of an address, as of trace_guess_stride() and trace_guess_relative().
 struct AddressGuesses {
     AddressGuesses(const trace_predictor_t& predictor, const trace_site_state_t& state)

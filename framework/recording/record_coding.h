@@ -28,8 +28,8 @@ class RecordEncoder {
 
     std::uint64_t records() const { return records_; }
     std::size_t bytes() const;
-    // Returns the chunk's content, and begins the next chunk.
-    std::vector<std::byte> take();
+    // Returns the chunk's content, and begins the next chunk. `room`: memory for the content.
+    std::vector<std::byte> take(std::vector<std::byte> room = {});
 
   private:
     // Grows only in reserve(), so that the encoder's loop needs no checks.
@@ -43,6 +43,10 @@ class RecordEncoder {
     };
     class Writer;
 
+    template <bool values>
+    void add_with(std::span<const trace_record_t> records);
+    static void find_last_addresses(trace_predictor_t& predictor,
+                                    std::span<const trace_record_t> records);
     void add_value(Writer& writer, const trace_record_t& record, std::uint32_t predicted_site);
     void reset();
 
@@ -54,6 +58,8 @@ class RecordEncoder {
     std::uint64_t records_ = 0, run_ = 0;
     std::uint32_t part_count_ = 0;
     std::uint64_t order_ = 0, events_ = 0, event_ = 0;
+    std::size_t sites_seen_ = 0;
+    bool has_memory_values_ = false;  // among these sites
 };
 
 // Finds references that can be decoded together. The chain of a block is the references that have
@@ -67,10 +73,10 @@ class SiteChains {
     // Restores the state at the beginning of a chunk.
     void reset();
 
-    // True if there are sites of values.
-    bool has_values() const { return has_values_; }
+    // True if there are sites of values of memory, whose predictions need the addresses of
+    // references.
+    bool has_memory_values() const { return has_memory_values_; }
     unsigned kind(std::uint32_t site) const { return chains_[site].kind; }
-    bool is_block(std::uint32_t site) const { return chains_[site].kind == TRACE_SITE_BLOCK; }
     // The length of a block's chain, whose sites follow the block's own. 0 for sites of other
     // kinds, and while another record follows one of the chain's sites.
     unsigned references(std::uint32_t site) const {
@@ -90,7 +96,7 @@ class SiteChains {
 
     const std::span<const trace_site_t> table_;
     std::vector<Chain> chains_;
-    bool has_values_ = false;
+    bool has_memory_values_ = false;
 };
 
 // Decodes the records of a chunk as assay/trace_file.h does, but faster: it decodes the predicted
@@ -118,10 +124,9 @@ class RecordDecoder {
     std::size_t next(std::span<trace_record_t> records);
 
   private:
-    bool next_block(trace_record_t& record);
+    bool next_predicted(trace_record_t& record);
     bool next_record(trace_record_t& record);
     std::size_t next_references(std::uint32_t first, std::span<trace_record_t> records);
-    bool next_differing(const AddressGuesses& guesses, std::uint64_t& address);
 
     trace_decoder_t decoder_;
     SiteChains chains_;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 namespace assay::recording {
 namespace {
@@ -66,12 +67,20 @@ class RecordEncoder::Writer {
         encoder_.aux_.at = aux_;
     }
 
-    // The record's value is as favoured, unless another function is called.
+    // The site is as predicted, and aux is 0. The value is as favoured, unless another function is
+    // called.
+    void add() { ++run_; }
+    void add_by_other() { control(kOther); }
+    void add_by_neither(std::uint64_t value, std::uint64_t last, std::uint64_t base) {
+        const auto [by_base, difference] = nearest(value, last, base);
+        constexpr std::uint8_t kBytes[] = {1, 2, 3, 4, 8};
+        const unsigned larger = further(difference);
+        control((by_base ? kFromBase : kFromLast) + larger);
+        put_fixed(values_, difference, kBytes[larger]);
+    }
+    // The same for any site and any aux.
     void add(const trace_record_t& record, std::uint32_t predicted_site) {
-        if (predicted_site == record.site && record.aux == 0) {
-            ++run_;
-            return;
-        }
+        if (predicted_site == record.site && record.aux == 0) return add();
         if (record.aux != 0) return mixed(record, predicted_site, 0, 0);
         const std::uint64_t site = from_site(record, predicted_site);
         constexpr std::uint8_t kLarger[] = {0, 1, 2, 2}, kBytes[] = {1, 2, 4};
@@ -80,26 +89,26 @@ class RecordEncoder::Writer {
         put_fixed(sites_, site, kBytes[larger]);
     }
     void add_by_other(const trace_record_t& record, std::uint32_t predicted_site) {
-        if (predicted_site == record.site && record.aux == 0) return control(kOther);
+        if (predicted_site == record.site && record.aux == 0) return add_by_other();
         mixed(record, predicted_site, TRACE_VALUE_OTHER, 0);
     }
     void add_by_neither(const trace_record_t& record, std::uint32_t predicted_site,
                         std::uint64_t last, std::uint64_t base) {
-        const std::uint64_t from_last = zigzag(record.value - last);
-        const std::uint64_t from_base = zigzag(record.value - base);
-        const bool by_base = from_base < from_last;
-        const std::uint64_t value = by_base ? from_base : from_last;
-        if (predicted_site != record.site || record.aux != 0) {
-            mixed(record, predicted_site, by_base ? TRACE_VALUE_BASE : TRACE_VALUE_LAST, value);
-            return;
-        }
-        constexpr std::uint8_t kBytes[] = {1, 2, 3, 4, 8};
-        const unsigned larger = further(value);
-        control((by_base ? kFromBase : kFromLast) + larger);
-        put_fixed(values_, value, kBytes[larger]);
+        if (predicted_site == record.site && record.aux == 0)
+            return add_by_neither(record.value, last, base);
+        const auto [by_base, difference] = nearest(record.value, last, base);
+        mixed(record, predicted_site, by_base ? TRACE_VALUE_BASE : TRACE_VALUE_LAST, difference);
     }
 
   private:
+    struct Nearest {
+        bool by_base;
+        std::uint64_t difference;
+    };
+    static Nearest nearest(std::uint64_t value, std::uint64_t last, std::uint64_t base) {
+        const std::uint64_t from_last = zigzag(value - last), from_base = zigzag(value - base);
+        return {from_base < from_last, std::min(from_base, from_last)};
+    }
     void control(unsigned kind) {
         constexpr std::uint64_t kMany = TRACE_MANY - 1;
         if (run_ >= kMany) put_varint(runs_, run_ - kMany);
@@ -147,6 +156,8 @@ void RecordEncoder::reset() {
     records_ = run_ = 0;
     part_count_ = 0;
     order_ = events_ = event_ = 0;
+    sites_seen_ = 0;
+    has_memory_values_ = false;
 }
 
 std::size_t RecordEncoder::bytes() const {
@@ -174,13 +185,41 @@ void RecordEncoder::add(std::span<const trace_record_t> records,
                         std::span<const trace_site_t> table) {
     // Sites that are added later behave as if they had existed from the beginning.
     if (states_.size() < table.size()) states_.resize(table.size() + table.size() / 4);
+    for (; sites_seen_ < table.size(); ++sites_seen_)
+        has_memory_values_ = has_memory_values_ || is_memory_value(table[sites_seen_]);
     predictor_.sites = states_.data();
     predictor_.table = table.data();
+    if (has_memory_values_)
+        add_with<true>(records);
+    else
+        add_with<false>(records);
+    records_ += records.size();
+}
+
+// `values`: there are values of memory. Their predictions need the addresses of references.
+template <bool values>
+void RecordEncoder::add_with(std::span<const trace_record_t> records) {
+    const trace_site_t* const table = predictor_.table;
     trace_predictor_t predictor = predictor_;  // a copy that the compiler keeps in registers
     Writer writer(*this, records.size());
     for (const trace_record_t& record : records) {
-        const std::uint32_t predicted_site = trace_predict_site(&predictor);
         const trace_site_t& site = table[record.site];
+        trace_site_state_t& state = states_[record.site];
+        // Most records are references, and most follow the same site as the last time.
+        if (site.kind <= TRACE_SITE_MODIFY && states_[predictor.last].next == record.site + 1 &&
+            record.aux == 0) {
+            const AddressGuesses guesses(predictor, state);
+            learn_address(predictor, state, values ? site.kind : 0U, guesses, record.value);
+            predictor.last = record.site;
+            if (record.value == guesses.favoured())
+                writer.add();
+            else if (record.value == guesses.other())
+                writer.add_by_other();
+            else
+                writer.add_by_neither(record.value, guesses.last, guesses.base);
+            continue;
+        }
+        const std::uint32_t predicted_site = trace_predict_site(&predictor);
         if (site.kind == TRACE_SITE_BLOCK) {
             writer.add(record, predicted_site);
             trace_learn_block(&predictor, record.site);
@@ -192,9 +231,8 @@ void RecordEncoder::add(std::span<const trace_record_t> records,
             predictor = predictor_;
             continue;
         }
-        trace_site_state_t& state = states_[record.site];
         const AddressGuesses guesses(predictor, state);
-        learn_address(predictor, state, site.kind, guesses, record.value);
+        learn_address(predictor, state, values ? site.kind : 0U, guesses, record.value);
         trace_learn_site(&predictor, record.site);
         if (record.value == guesses.favoured())
             writer.add(record, predicted_site);
@@ -204,8 +242,21 @@ void RecordEncoder::add(std::span<const trace_record_t> records,
             writer.add_by_neither(record, predicted_site, guesses.last, guesses.base);
     }
     writer.end();
+    if (!values) find_last_addresses(predictor, records);
     predictor_ = predictor;
-    records_ += records.size();
+}
+
+// For sites of values of memory that are added later.
+void RecordEncoder::find_last_addresses(trace_predictor_t& predictor,
+                                        std::span<const trace_record_t> records) {
+    unsigned missing = TRACE_SITE_MODIFY;
+    for (std::size_t i = records.size(); i-- > 0 && missing != 0;) {
+        const unsigned kind = predictor.table[records[i].site].kind;
+        if (kind > TRACE_SITE_MODIFY) continue;
+        if (kind & missing & TRACE_SITE_READ) predictor.read = records[i].value;
+        if (kind & missing & TRACE_SITE_WRITE) predictor.written = records[i].value;
+        missing &= ~kind;
+    }
 }
 
 void RecordEncoder::add_value(Writer& writer, const trace_record_t& record,
@@ -225,7 +276,7 @@ void RecordEncoder::add_value(Writer& writer, const trace_record_t& record,
     trace_learn_site(&predictor_, record.site);
 }
 
-std::vector<std::byte> RecordEncoder::take() {
+std::vector<std::byte> RecordEncoder::take(std::vector<std::byte> room) {
     trace_records_t head{};
     head.parts = part_count_;
     head.coding = TRACE_CODING_SHORT;
@@ -237,7 +288,8 @@ std::vector<std::byte> RecordEncoder::take() {
         *lengths[i] = static_cast<std::uint32_t>(streams[i]->size());
         total += streams[i]->size();
     }
-    std::vector<std::byte> content(total);
+    std::vector<std::byte> content = std::move(room);
+    content.resize(total);
     std::byte* at = content.data();
     std::memcpy(at, &head, sizeof head);
     at += sizeof head;

@@ -140,6 +140,40 @@ TEST_CASE("records are decoded as the public functions decode them") {
     }
 }
 
+// The encoder keeps addresses of references only if there are values of memory.
+TEST_CASE("values of memory can follow references from before their sites were added") {
+    const std::vector<trace_site_t> sites{{0, 0, TRACE_SITE_BLOCK, 0},
+                                          {0, 8, TRACE_SITE_READ, 0},
+                                          {0, 8, TRACE_SITE_WRITE, 0},
+                                          {0, 8, TRACE_SITE_VALUE, TRACE_LOADED},
+                                          {0, 8, TRACE_SITE_VALUE, TRACE_STORED}};
+    constexpr std::uint64_t kRead = 0x1000, kWritten = 0x2000, kOther = 0x3000, kFar = 1'000'000;
+    std::vector<trace_record_t> records{{0, 0, 0}, {kRead, 1, 0}, {kWritten, 2, 0}};
+    const std::size_t before = records.size();
+    // Other values at another address, and then nearly the same values at the first ones.
+    const auto add_values = [&](std::uint64_t loaded) {
+        records.push_back({loaded, 3, 0});
+        records.push_back({loaded + 5, 4, 0});
+    };
+    const auto execute = [&](std::uint64_t read, std::uint64_t written, std::uint64_t loaded) {
+        records.insert(records.end(), {{0, 0, 0}, {read, 1, 0}, {written, 2, 0}});
+        add_values(loaded);
+    };
+    add_values(10);
+    execute(kOther, kOther + 8, kFar);
+    execute(kRead, kWritten, 11);
+    RecordEncoder encoder;
+    encoder.begin_part(0, records.size(), 0, {});
+    encoder.add(std::span(records).first(before), std::span(sites).first(before));
+    encoder.add(std::span(records).subspan(before), sites);
+    const std::vector<std::byte> content = encoder.take();
+    const trace_chunk_t chunk = chunk_of(records.size(), content);
+    CHECK(same(plainly(chunk, content, sites), records));
+    RecordDecoder decoder(sites);
+    REQUIRE(decoder.begin(chunk, content));
+    CHECK(same(quickly(decoder, sites, records.size(), records.size()), records));
+}
+
 TEST_CASE("what is damaged is decoded as the public functions decode it") {
     std::mt19937_64 random(1);
     const std::vector<trace_site_t> sites = some_sites(random, false);
