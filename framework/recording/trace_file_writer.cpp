@@ -31,19 +31,18 @@ ChunkCompressor::ChunkCompressor() : context_(ZSTD_createCCtx()) {
 
 std::vector<std::byte> ChunkCompressor::chunk(trace_chunk_t header,
                                               std::span<const std::byte> content) {
-    std::vector<std::byte> made(sizeof header + ZSTD_compressBound(content.size()));
-    const std::size_t stored =
-        ZSTD_compress2(context_.get(), made.data() + sizeof header, made.size() - sizeof header,
-                       content.data(), content.size());
+    const std::size_t most = sizeof header + ZSTD_compressBound(content.size());
+    if (room_.size() < most) room_.resize(most);
+    const std::size_t stored = ZSTD_compress2(context_.get(), room_.data() + sizeof header,
+                                              most - sizeof header, content.data(), content.size());
     if (ZSTD_isError(stored))
         throw Error(fmt::format("cannot compress a trace: {}", ZSTD_getErrorName(stored)));
     header.magic = TRACE_CHUNK_MAGIC;
     header.raw_bytes = static_cast<std::uint32_t>(content.size());
     header.stored_bytes = static_cast<std::uint32_t>(stored);
     header.checksum = trace_chunk_checksum(&header);
-    std::memcpy(made.data(), &header, sizeof header);
-    made.resize(sizeof header + stored);
-    return made;
+    std::memcpy(room_.data(), &header, sizeof header);
+    return {room_.begin(), room_.begin() + static_cast<std::ptrdiff_t>(sizeof header + stored)};
 }
 
 TraceFileWriter::TraceFileWriter(const std::string& path)
@@ -165,6 +164,7 @@ void ChunkWriter::work() {
     std::unique_lock held(mutex_);
     try {
         ChunkCompressor compressor;
+        std::vector<std::byte> room;
         for (;;) {
             ++idle_;
             work_.wait(held, [&] { return ends_ || !waiting_.empty(); });
@@ -174,7 +174,7 @@ void ChunkWriter::work() {
             waiting_.pop_front();
             progress_.notify_all();
             held.unlock();
-            compress(*chunk, compressor);
+            compress(*chunk, compressor, room);
             held.lock();
             if (chunk->encoder) spare_encoders_.push_back(std::move(chunk->encoder));
             chunk->ready = true;
@@ -187,10 +187,15 @@ void ChunkWriter::work() {
     }
 }
 
-void ChunkWriter::compress(Chunk& chunk, ChunkCompressor& compressor) {
-    if (chunk.encoder) chunk.content = chunk.encoder->take();
-    chunk.made = compressor.chunk(chunk.header, chunk.content);
-    chunk.content = {};
+// `room`: memory for the content. The system clears each new page, which takes long.
+void ChunkWriter::compress(Chunk& chunk, ChunkCompressor& compressor,
+                           std::vector<std::byte>& room) {
+    if (!chunk.encoder) {
+        chunk.made = compressor.chunk(chunk.header, std::exchange(chunk.content, {}));
+        return;
+    }
+    room = chunk.encoder->take(std::move(room));
+    chunk.made = compressor.chunk(chunk.header, room);
 }
 
 void ChunkWriter::write_what_is_ready(std::unique_lock<std::mutex>& held) {

@@ -31,6 +31,7 @@ class ChunkCompressor {
         void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
     };
     const std::unique_ptr<ZSTD_CCtx, FreeContext> context_;
+    std::vector<std::byte> room_;
 };
 
 class TraceFileWriter {
@@ -98,7 +99,7 @@ class ChunkWriter {
   private:
     void start_thread();
     void work();
-    static void compress(Chunk& chunk, ChunkCompressor& compressor);
+    static void compress(Chunk& chunk, ChunkCompressor& compressor, std::vector<std::byte>& room);
     void write_what_is_ready(std::unique_lock<std::mutex>& held);
     void throw_if_failed() const;
 
