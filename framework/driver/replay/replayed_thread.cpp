@@ -49,6 +49,24 @@ ReplayedThread::ReplayedThread(const ImageTrace& image, const ReplayPlan& plan,
     if (spec.interval != 0) goal_ = static_cast<std::int64_t>(spec.interval) + 1;
 }
 
+inline void ReplayedThread::refer(const PlannedSite& site, const trace_record_t& record) {
+    if (data_.passes(record.value, site.bytes, site.kind != TRACE_SITE_READ))
+        slot_.append(record.value, site.site, tells_contexts_ ? contexts_->number() : record.aux);
+}
+
+// Handles references of the sites from `sites` on. Returns the number of records.
+inline std::size_t ReplayedThread::refer(std::span<const trace_record_t> records,
+                                         const PlannedSite* sites) {
+    const PlannedItem* item = next_item_;
+    for (const trace_record_t& record : records) {
+        while (item->time <= PlannedItem::reached(sites->position)) do_item(*item++);
+        if (references_) refer(*sites, record);
+        ++sites;
+    }
+    next_item_ = item;
+    return records.size();
+}
+
 void ReplayedThread::take(std::span<const trace_record_t> records) {
     const std::span<const PlannedSite> sites = plan_.sites();
     for (std::size_t i = 0; i < records.size(); ++i) {
@@ -159,22 +177,6 @@ void ReplayedThread::give_values() {
               [](const auto& a, const auto& b) { return a.site < b.site; });
     slot_.append_together(values_);
     values_.clear();
-}
-
-// Handles references of the sites from `sites` on. Returns the number of records.
-std::size_t ReplayedThread::refer(std::span<const trace_record_t> records,
-                                  const PlannedSite* sites) {
-    for (const trace_record_t& record : records) {
-        reach(sites->position);
-        if (references_) refer(*sites, record);
-        ++sites;
-    }
-    return records.size();
-}
-
-void ReplayedThread::refer(const PlannedSite& site, const trace_record_t& record) {
-    if (data_.passes(record.value, site.bytes, site.kind != TRACE_SITE_READ))
-        slot_.append(record.value, site.site, tells_contexts_ ? contexts_->number() : record.aux);
 }
 
 void ReplayedThread::begin_parts(const PlannedBlock& block, std::uint32_t first,
