@@ -78,6 +78,11 @@ class LruCache {
     bool misses(std::uint64_t address, unsigned first, unsigned last) {
         return misses_lines((address >> shift_) + first, (address >> shift_) + last);
     }
+    // True if misses() of one line would return false and change nothing.
+    bool is_most_recent(std::uint64_t address, unsigned line) const {
+        const std::uint64_t number = (address >> shift_) + line;
+        return is_there() && lines_[(number & mask_) * ways_] == number;
+    }
     void clear() { std::fill(lines_.begin(), lines_.end(), first_line_); }
 
   private:

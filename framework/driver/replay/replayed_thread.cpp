@@ -54,12 +54,20 @@ inline void ReplayedThread::refer(const PlannedSite& site, const trace_record_t&
         slot_.append(record.value, site.site, tells_contexts_ ? contexts_->number() : record.aux);
 }
 
+// Does an item. Most items are fetches from one line, which was fetched before.
+inline void ReplayedThread::pass_item(const PlannedItem& item) {
+    const bool changes_nothing = item.kind == PlannedItem::kFetch &&
+                                 item.first_line == item.last_line &&
+                                 fetch_.is_most_recent(item.address, item.first_line);
+    if (!changes_nothing) do_item(item);
+}
+
 // Handles references of the sites from `sites` on. Returns the number of records.
 inline std::size_t ReplayedThread::refer(std::span<const trace_record_t> records,
                                          const PlannedSite* sites) {
     const PlannedItem* item = next_item_;
     for (const trace_record_t& record : records) {
-        while (item->time <= PlannedItem::reached(sites->position)) do_item(*item++);
+        while (item->time <= PlannedItem::reached(sites->position)) pass_item(*item++);
         if (references_) refer(*sites, record);
         ++sites;
     }
@@ -128,11 +136,11 @@ void ReplayedThread::take(std::span<const trace_record_t> records) {
 
 // Does the items that come before the instruction's own events.
 void ReplayedThread::reach(unsigned position) {
-    while (next_item_->time <= PlannedItem::reached(position)) do_item(*next_item_++);
+    while (next_item_->time <= PlannedItem::reached(position)) pass_item(*next_item_++);
 }
 
 void ReplayedThread::reach_end() {
-    while (next_item_->time != PlannedItem::kNever) do_item(*next_item_++);
+    while (next_item_->time != PlannedItem::kNever) pass_item(*next_item_++);
 }
 
 void ReplayedThread::do_item(const PlannedItem& item) {

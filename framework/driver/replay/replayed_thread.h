@@ -73,6 +73,7 @@ class ReplayedThread {
     void reach(unsigned position);
     void reach_end();
     void do_item(const PlannedItem& item);
+    void pass_item(const PlannedItem& item);
     std::size_t refer(std::span<const trace_record_t> records, const PlannedSite* sites);
     void refer(const PlannedSite& site, const trace_record_t& record);
     void take_value(const trace_record_t& record, const PlannedSite& site);
