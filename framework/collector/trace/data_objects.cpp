@@ -59,33 +59,39 @@ std::uint32_t DataObjects::final_number(std::uint32_t number) const {
     return number < final_.size() && final_[number] != kAsItIs ? final_[number] : number;
 }
 
-std::uint32_t HeapBlocks::innermost(std::uint64_t address) const {
+HeapBlocks::Place HeapBlocks::find(std::uint64_t address) const {
     std::uint32_t& recent = recent_[address / kGranule % recent_.size()];
-    if (recent < touched_.size() && (*this)[recent].contains(address) && (*this)[recent].inner == 0)
-        return recent;
+    if (recent < count_) {
+        const Block& there = (*this)[recent];
+        if (there.contains(address) && there.inner == 0) return {recent};
+        if (there.end <= address && address < there.next && there.is_alone())
+            return {kNone, there.end, there.next};
+    }
     for (const Gap& gap : gaps_)
-        if (address - gap.start < gap.end - gap.start) return kNone;
-    auto at = at_.upper_bound(address);
-    std::uint32_t block = at == at_.begin() ? kNone : std::prev(at)->second;
-    while (block != kNone && !(*this)[block].contains(address)) block = (*this)[block].outer;
-    if (block != kNone)
-        recent = block;
-    else
-        note_gap(address);
-    return block;
+        if (address - gap.start < gap.end - gap.start) return {kNone, gap.start, gap.end};
+    std::uint32_t before = kNone;
+    const Place found = search(address, before);
+    if (before != kNone) recent = found.block != kNone ? found.block : before;
+    if (found.block == kNone) note_gap(found);
+    return found;
 }
 
-// The address is in no block.
-void HeapBlocks::note_gap(std::uint64_t address) const {
-    constexpr std::uint64_t kLarge = 65536;
-    Gap gap{0, UINT64_MAX};
+// `before` becomes the last block that begins at the address or before it.
+HeapBlocks::Place HeapBlocks::search(std::uint64_t address, std::uint32_t& before) const {
     const auto next = at_.upper_bound(address);
-    if (next != at_.end()) gap.end = next->first;
-    std::uint32_t below = next == at_.begin() ? kNone : std::prev(next)->second;
-    for (; below != kNone; below = (*this)[below].outer)
-        gap.start = std::max(gap.start, (*this)[below].end);
+    before = next == at_.begin() ? kNone : std::prev(next)->second;
+    Place found{before, 0, next == at_.end() ? UINT64_MAX : next->first};
+    while (found.block != kNone && !(*this)[found.block].contains(address)) {
+        found.start = std::max(found.start, (*this)[found.block].end);
+        found.block = (*this)[found.block].outer;
+    }
+    return found;
+}
+
+void HeapBlocks::note_gap(const Place& gap) const {
+    constexpr std::uint64_t kLarge = 65536;
     if (gap.end - gap.start < kLarge) return;
-    gaps_[next_gap_] = gap;
+    gaps_[next_gap_] = {gap.start, gap.end};
     next_gap_ = (next_gap_ + 1) % gaps_.size();
 }
 
@@ -94,19 +100,10 @@ std::uint32_t HeapBlocks::beginning_at(std::uint64_t start) const {
     return found == at_.end() ? kNone : found->second;
 }
 
-std::pair<std::uint64_t, std::uint64_t> HeapBlocks::gap(std::uint64_t address, std::uint64_t start,
-                                                        std::uint64_t end) const {
-    const auto next = at_.upper_bound(address);
-    if (next != at_.end()) end = std::min(end, next->first);
-    if (next != at_.begin())
-        start = std::max(start, std::min(address, (*this)[std::prev(next)->second].end));
-    return {start, end};
-}
-
 // The end of a free block is 0.
 std::vector<std::uint32_t> HeapBlocks::all() const {
     std::vector<std::uint32_t> all;
-    for (std::uint32_t block = 0; block < touched_.size(); ++block)
+    for (std::uint32_t block = 0; block < count_; ++block)
         if ((*this)[block].end != 0) all.push_back(block);
     return all;
 }
@@ -127,14 +124,13 @@ void HeapBlocks::allocate(std::uint64_t start, std::uint64_t bytes, std::uint64_
         remove(outer, born);
         outer = innermost(start);
     }
-    auto number = static_cast<std::uint32_t>(touched_.size());
+    std::uint32_t number = count_;
     if (free_.empty()) {
         if (number % kOfPart == 0) blocks_.push_back(std::make_unique<Block[]>(kOfPart));
-        touched_.emplace_back();
+        ++count_;
     } else {
         number = free_.back();
         free_.pop_back();
-        touched_[number] = {};
     }
     Block& block = (*this)[number];
     block = {.start = start, .end = end, .born = born, .outer = outer, .version = block.version};
@@ -142,7 +138,7 @@ void HeapBlocks::allocate(std::uint64_t start, std::uint64_t bytes, std::uint64_
         ++(*this)[outer].inner;
         ++(*this)[outer].version;
     }
-    at_[start] = number;
+    link(at_.insert_or_assign(start, number).first);
     for (Gap& gap : gaps_)
         if (start < gap.end && gap.start < end) gap = {};
     ++version_;
@@ -150,6 +146,14 @@ void HeapBlocks::allocate(std::uint64_t start, std::uint64_t bytes, std::uint64_
 
 void HeapBlocks::give_back(std::uint64_t start, std::uint64_t died) {
     if (const std::uint32_t block = beginning_at(start); block != kNone) remove(block, died);
+}
+
+// Called when `at` has got another block, or is behind a block that was removed.
+void HeapBlocks::link(At::iterator at) {
+    const auto next = at == at_.end() ? at : std::next(at);
+    if (at != at_.end()) (*this)[at->second].next = next == at_.end() ? UINT64_MAX : next->first;
+    if (at != at_.begin())
+        (*this)[std::prev(at)->second].next = at == at_.end() ? UINT64_MAX : at->first;
 }
 
 // Also removes the blocks inside it.
@@ -170,12 +174,11 @@ void HeapBlocks::remove(std::uint32_t number, std::uint64_t died) {
     if (at != at_.end() && at->second == number) {
         if (block.outer != kNone && (*this)[block.outer].start == block.start)
             at->second = block.outer;
-        else
-            at_.erase(at);
+        link(at->second != number ? at : at_.erase(at));
     }
     ++block.version;
     block.object = kNone;
-    block.start = block.end = 0;
+    block.start = block.end = block.next = 0;
     free_.push_back(number);
     ++version_;
 }

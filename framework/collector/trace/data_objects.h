@@ -92,20 +92,26 @@ class HeapBlocks {
   public:
     static constexpr std::uint32_t kNone = UINT32_MAX;
 
-    struct Block {
+    // The first and the last record that refers to a block.
+    struct Touched {
+        std::uint64_t first = UINT64_MAX, last = 0;
+    };
+    // It fits in a line of the processor's cache, because references to blocks are often scattered.
+    struct alignas(64) Block {
         std::uint64_t start = 0, end = 0;
+        std::uint64_t next = 0;        // where the next block begins, in the order of starts
         std::uint64_t born = 0;        // number of its entry in the allocation log
         std::uint32_t object = kNone;  // kNone until the allocating context is known
         std::uint32_t outer = kNone;
         std::uint32_t inner = 0;    // number of blocks inside it
         std::uint32_t version = 0;  // changes with each change of the block
+        Touched touched = {};
 
         bool contains(std::uint64_t address) const { return start <= address && address < end; }
+        // True if no other block overlaps this one.
+        bool is_alone() const { return outer == kNone && inner == 0; }
     };
-    // The first and the last record that refers to a block.
-    struct Touched {
-        std::uint64_t first = UINT64_MAX, last = 0;
-    };
+    static_assert(sizeof(Block) == 64);
 
     // Called with a block that is about to end, and with the entry that says so.
     using Ends = std::function<void(std::uint32_t block, std::uint64_t died)>;
@@ -119,35 +125,39 @@ class HeapBlocks {
         return blocks_[block / kOfPart][block % kOfPart];
     }
     void touch(std::uint32_t block, std::uint64_t record) {
-        Touched& touched = touched_[block];
+        Touched& touched = (*this)[block].touched;
         touched.first = std::min(touched.first, record);
         touched.last = record;
     }
-    const Touched& touched(std::uint32_t block) const { return touched_[block]; }
+    const Touched& touched(std::uint32_t block) const { return (*this)[block].touched; }
 
-    // Returns the innermost block that contains the address, or that begins there; kNone if there
-    // is no such block.
-    std::uint32_t innermost(std::uint64_t address) const;
+    // The innermost block that contains an address, or that begins there. If there is no such
+    // block: kNone, and the range around the address without a block.
+    struct Place {
+        std::uint32_t block;
+        std::uint64_t start = 0, end = 0;
+    };
+    Place find(std::uint64_t address) const;
+    std::uint32_t innermost(std::uint64_t address) const { return find(address).block; }
     std::uint32_t beginning_at(std::uint64_t start) const;
-    // Returns the part of [start, end) around the address that contains no block. The address must
-    // lie in no block.
-    std::pair<std::uint64_t, std::uint64_t> gap(std::uint64_t address, std::uint64_t start,
-                                                std::uint64_t end) const;
     std::vector<std::uint32_t> all() const;
     // Changes with each change of any block.
     const std::uint32_t& version() const { return version_; }
 
   private:
+    using At = std::map<std::uint64_t, std::uint32_t>;
     void remove(std::uint32_t block, std::uint64_t died);
-    void note_gap(std::uint64_t address) const;
+    void link(At::iterator at);
+    Place search(std::uint64_t address, std::uint32_t& before) const;
+    void note_gap(const Place& gap) const;
 
     Ends ends_;
     // Blocks stay where they are.
     static constexpr std::uint32_t kOfPart = 1024;
     std::vector<std::unique_ptr<Block[]>> blocks_;
-    std::vector<Touched> touched_;  // by block
+    std::uint32_t count_ = 0;
     std::vector<std::uint32_t> free_;
-    std::map<std::uint64_t, std::uint32_t> at_;  // by start; the innermost block
+    At at_;  // by start; the innermost block
     std::uint32_t version_ = 0;
     // Large ranges without a block that were found last.
     struct Gap {
@@ -155,7 +165,8 @@ class HeapBlocks {
     };
     mutable std::array<Gap, 4> gaps_{};
     mutable std::size_t next_gap_ = 0;
-    // Blocks that were found last, by granule of memory.
+    // Blocks that were found last, or that begin last before an address without a block, by granule
+    // of memory.
     static constexpr std::uint64_t kGranule = 16;
     mutable std::vector<std::uint32_t> recent_ = std::vector<std::uint32_t>(131072, 0);
 };

@@ -312,11 +312,20 @@ const symbols::DataSymbols* MemoryObjects::symbols_of(std::uint32_t file) {
     return found->second.get();
 }
 
+// Symbols and variables stay where they are.
+void MemoryObjects::read_symbols(Image& image) {
+    if (std::exchange(image.has_symbols, true)) return;
+    image.symbols = symbols_of(image.file);
+    image.variables = image.symbols ? frame_variables_of(image.file) : nullptr;
+}
+
 // --- Finding.
 
 MemoryObjects::Found MemoryObjects::find(std::uint32_t number, std::uint64_t address) {
     const Thread& thread = this->thread(number);
-    if (const std::uint32_t index = blocks_.innermost(address); index != HeapBlocks::kNone) {
+    const HeapBlocks::Place place = blocks_.find(address);
+    const std::uint32_t index = place.block;
+    if (index != HeapBlocks::kNone) {
         const HeapBlocks::Block& block = blocks_[index];
         if (!has_threads_ || block.born < thread.now) {
             const bool whole = block.inner == 0;
@@ -330,7 +339,7 @@ MemoryObjects::Found MemoryObjects::find(std::uint32_t number, std::uint64_t add
     }
     if (has_threads_) {
         if (const auto past = find_past(thread, address)) return *past;
-        if (const std::uint32_t index = blocks_.innermost(address); index != HeapBlocks::kNone) {
+        if (index != HeapBlocks::kNone) {
             const HeapBlocks::Block& block = blocks_[index];
             return {address, address + 1, object_of_block(block), &block.version, block.version};
         }
@@ -339,13 +348,14 @@ MemoryObjects::Found MemoryObjects::find(std::uint32_t number, std::uint64_t add
     const auto image = containing(images_, address);
     if (image != images_.end() && image->second.executable)
         return find_in_image(address, image->first, image->second);
-    if (const auto area = find_in_areas(address)) return *area;
+    if (const auto area = find_in_areas(address, place)) return *area;
     return {address, address + 1, DataObjects::kUnknown, &areas_version_, areas_version_};
 }
 
 MemoryObjects::Found MemoryObjects::find_in_image(std::uint64_t address, std::uint64_t start,
-                                                  const Image& image) {
-    const symbols::DataSymbols* symbols = symbols_of(image.file);
+                                                  Image& image) {
+    read_symbols(image);
+    const symbols::DataSymbols* const symbols = image.symbols;
     const std::uint32_t whole = objects_.of(Kind::kFile, image.file);
     const Found unnamed{address, address + 1, whole, &areas_version_, areas_version_};
     if (symbols == nullptr) return unnamed;
@@ -405,12 +415,12 @@ MemoryObjects::InFrame MemoryObjects::find_in_frame(std::uint32_t stack, std::ui
     const auto image = containing(images_, pc);
     if (image == images_.end() || !image->second.executable)
         return between_variables(stack, offset, {});
+    read_symbols(image->second);
     const std::uint32_t file = image->second.file;
-    const symbols::DataSymbols* symbols = symbols_of(file);
-    symbols::FrameVariables* variables = symbols ? frame_variables_of(file) : nullptr;
+    symbols::FrameVariables* const variables = image->second.variables;
     if (variables == nullptr) return between_variables(stack, offset, {});
     const std::uint64_t link_pc =
-        pc - image->first + symbols->address_of_offset(image->second.offset);
+        pc - image->first + image->second.symbols->address_of_offset(image->second.offset);
     const auto variable = variables->find(link_pc, offset);
     if (!variable) return between_variables(stack, offset, variables->at(link_pc));
     const auto [known, is_new] =
@@ -444,7 +454,8 @@ void MemoryObjects::read_debug_information() {
 }
 
 // Memory between blocks can belong to the allocator, so the result ends at the next blocks.
-std::optional<MemoryObjects::Found> MemoryObjects::find_in_areas(std::uint64_t address) {
+std::optional<MemoryObjects::Found> MemoryObjects::find_in_areas(std::uint64_t address,
+                                                                 const HeapBlocks::Place& gap) {
     const auto at = containing(areas_, address);
     if (at == areas_.end()) return std::nullopt;
     Area& area = at->second;
@@ -452,8 +463,8 @@ std::optional<MemoryObjects::Found> MemoryObjects::find_in_areas(std::uint64_t a
     if (area.kind == Kind::kThreadLocal) return find_thread_local(address, at->first, area);
     if (area.kind == Kind::kStack || area.kind == Kind::kFile)
         return Found{at->first, area.end, area.object, &areas_version_, areas_version_};
-    const auto [start, end] = blocks_.gap(address, at->first, area.end);
-    return Found{start, end, area.object, &blocks_.version(), blocks_.version()};
+    return Found{std::max(at->first, gap.start), std::min(area.end, gap.end), area.object,
+                 &blocks_.version(), blocks_.version()};
 }
 
 // Finds a block that was given back, if this thread may not have seen its end.

@@ -112,6 +112,10 @@ class MemoryObjects {
         std::uint32_t file = 0;
         std::uint64_t offset = 0;
         bool executable = false;
+        // Both are null if there are none, or until has_symbols.
+        const symbols::DataSymbols* symbols = nullptr;
+        symbols::FrameVariables* variables = nullptr;
+        bool has_symbols = false;
     };
     struct Thread {
         std::uint64_t now = 0;  // number of entries that it has seen
@@ -133,13 +137,14 @@ class MemoryObjects {
     void end_block(std::uint32_t block, std::uint64_t died);
     void add_life(std::uint32_t block, std::uint64_t time);
     std::uint32_t object_of_block(const HeapBlocks::Block& block);
-    Found find_in_image(std::uint64_t address, std::uint64_t start, const Image& image);
-    std::optional<Found> find_in_areas(std::uint64_t address);
+    Found find_in_image(std::uint64_t address, std::uint64_t start, Image& image);
+    std::optional<Found> find_in_areas(std::uint64_t address, const HeapBlocks::Place& gap);
     std::optional<Found> find_thread_local(std::uint64_t address, std::uint64_t start,
                                            const Area& area);
     std::optional<Found> find_past(const Thread& thread, std::uint64_t address);
     std::optional<Found> find_coming(std::uint64_t address);
     void forget_past();
+    void read_symbols(Image& image);
     const symbols::DataSymbols* symbols_of(std::uint32_t file);
     symbols::FrameVariables* frame_variables_of(std::uint32_t file);
     static InFrame between_variables(std::uint32_t stack, std::int64_t offset,

@@ -155,8 +155,9 @@ void ReferencedObjects::look_up(Last& last, const trace_record_t& record, const 
     last.context = UINT32_MAX;
     if (has_own_records_ && !last.has_own_records) return;
     if (!is_group) found_.push_back(object);
+    if (last.count != kNoCount && std::ranges::equal(found_, objects_of(combinations_[last.count])))
+        return;
     const std::uint32_t count = combination(record.site);
-    if (count == last.count) return;
     if (last.references != 0)
         combinations_[last.count].references += std::exchange(last.references, 0);
     last.count = count;
