@@ -113,11 +113,14 @@ std::vector<std::uint32_t> HeapBlocks::all() const {
 void HeapBlocks::allocate(std::uint64_t start, std::uint64_t bytes, std::uint64_t born) {
     if (bytes == 0) return;
     const std::uint64_t end = start + bytes;
-    for (auto at = at_.lower_bound(start); at != at_.end() && at->first < end;
-         at = at_.lower_bound(start)) {
+    for (auto at = at_.lower_bound(start); at != at_.end() && at->first < end;) {
         const Block& there = (*this)[at->second];
-        if (there.start == start && there.end > end) break;
+        if (there.start == start && there.end > end) {
+            ++at;
+            continue;
+        }
         remove(at->second, born);
+        at = at_.lower_bound(start);
     }
     std::uint32_t outer = innermost(start);
     while (outer != kNone && (*this)[outer].end < end) {
