@@ -39,12 +39,13 @@ void Feed::begin(const Wanted& wanted) {
     contexts_of_all_ = wanted.contexts;
     stacks_.contexts().keep_recursion(std::max(spec.recursion, 1U));
     // The first reader also has the contexts of other processes' samples.
+    const bool calls_wanted = std::any_of(
+        fed_.begin(), fed_.end(), [](const Fed& fed) { return fed.profiler->captures_calls(); });
     if (spec.objects != trace::Spec::kNoObjects)
-        objects_.emplace(segment_, reader_.mapped_files(), stacks_, spec);
-    follows_calls_ = spec.captures & trace::kCaptureCalls &&
-                     (role_ == TraceReader::Role::kFirst || contexts_of_all_ || objects_ ||
-                      std::any_of(fed_.begin(), fed_.end(),
-                                  [](const Fed& fed) { return fed.profiler->captures_calls(); }));
+        objects_.emplace(segment_, reader_.mapped_files(), stacks_, spec, calls_wanted);
+    follows_calls_ =
+        spec.captures & trace::kCaptureCalls &&
+        (role_ == TraceReader::Role::kFirst || contexts_of_all_ || objects_ || calls_wanted);
     tells_contexts_ = contexts_of_all_ && trace::tells_contexts(spec);
     if (sampling_.wanted()) {
         sampling_.warm_up(spec.regions.sample_warm_up);

@@ -164,30 +164,48 @@ std::span<const std::uint32_t> ShadowStacks::follow(std::uint32_t number,
     return result_;
 }
 
-void ShadowStacks::apply(Thread& thread, const trace_record_t& record, const trace_site_t& site,
-                         const trace_instr_t& instr) {
+// Copies what apply() needs, because the rows of sites and instructions are far apart.
+void ShadowStacks::learn(const CodeTables& code) {
+    for (std::size_t i = flow_of_site_.size(); i < code.sites.size(); ++i) {
+        const trace_site_t& site = code.sites[i];
+        flow_of_site_.push_back(kNoFlow);
+        if (site.kind < TRACE_SITE_CALL || site.kind > TRACE_SITE_INTERRUPTED) continue;
+        flow_of_site_.back() = static_cast<std::uint32_t>(flows_.size());
+        const trace_instr_t& instr = code.instrs[site.instr];
+        // Direct calls of other processors are shorter, and have a record of their target.
+        const bool is_direct = site.kind == TRACE_SITE_CALL &&
+                               !(instr.flags & TRACE_INSTR_INDIRECT) &&
+                               instr.length >= kDirectCallBytes;
+        flows_.push_back({.pc = instr.pc,
+                          .target = is_direct ? target(instr) : 0,
+                          .from = trace::kNoContext,
+                          .to = trace::kNoContext,
+                          .kind = site.kind,
+                          .is_direct = is_direct});
+    }
+}
+
+void ShadowStacks::apply(Thread& thread, const trace_record_t& record, Flow& flow) {
     // The largest frames are arrays of megabytes.
     constexpr Reach kOfCall{16 * kMiB, 16 * kMiB};
     // The whole stack of a coroutine can have a few KiB, and the next stack can be adjacent.
     constexpr Reach kOfValue{4 * kKiB, 4 * kKiB};
     const std::uint8_t begun = std::exchange(thread.begun_kind, TRACE_SITE_COUNT);
-    switch (site.kind) {
+    switch (flow.kind) {
         case TRACE_SITE_CALL:
             move(thread, record.value, kOfCall);
-            // Direct calls of other processors are shorter, and have a record of their target.
-            if (!(instr.flags & TRACE_INSTR_INDIRECT) && instr.length >= kDirectCallBytes)
-                return call(thread, record.value, instr.pc, target(instr));
+            if (flow.is_direct) return call_directly(thread, record.value, flow);
             [[fallthrough]];
         case TRACE_SITE_SIGNAL:
             thread.begun = record;
-            thread.begun_kind = site.kind;
+            thread.begun_kind = flow.kind;
             return;
         case TRACE_SITE_TARGET:
-            if (begun == TRACE_SITE_CALL) call(thread, thread.begun.value, instr.pc, record.value);
+            if (begun == TRACE_SITE_CALL) call(thread, thread.begun.value, flow.pc, record.value);
             return;
         case TRACE_SITE_INTERRUPTED:
             if (begun == TRACE_SITE_SIGNAL)
-                enter_handler(thread, thread.begun.value, record.value, instr.pc);
+                enter_handler(thread, thread.begun.value, record.value, flow.pc);
             return;
         case TRACE_SITE_RETURN:
             move(thread, record.value, kOfCall);
@@ -198,6 +216,18 @@ void ShadowStacks::apply(Thread& thread, const trace_record_t& record, const tra
         default:
             return;
     }
+}
+
+// A call of the same site in the same context leads to the same context, except if the tree was
+// full.
+void ShadowStacks::call_directly(Thread& thread, std::uint64_t address, Flow& flow) {
+    if (thread.stack == nullptr) return;
+    const std::uint32_t from = thread.stack->context();
+    if (flow.from != from) {
+        flow.to = tree_.enter(from, flow.pc, flow.target, 0);
+        flow.from = from;
+    }
+    thread.stack->frames.push_back({address, flow.pc, flow.to, ++frames_});
 }
 
 void ShadowStacks::call(Thread& thread, std::uint64_t address, std::uint64_t call,

@@ -183,14 +183,14 @@ class ShadowStacks {
     template <typename Takes, typename Visit>
     void follow(std::uint32_t number, std::span<const trace_record_t> records,
                 const CodeTables& code, const Takes& takes, const Visit& visit) {
+        learn(code);
         Thread& thread = thread_of(number);
         std::span<const Frame> frames = frames_of(thread);
         std::uint32_t context = thread.stack ? thread.stack->context() : 0;
         for (std::size_t i = 0; i < records.size(); ++i) {
             if (takes(i, frames)) continue;
-            const trace_site_t& site = code.sites[records[i].site];
-            if (site.kind >= TRACE_SITE_CALL && site.kind <= TRACE_SITE_INTERRUPTED) {
-                apply(thread, records[i], site, code.instrs[site.instr]);
+            if (const std::uint32_t flow = flow_of_site_[records[i].site]; flow != kNoFlow) {
+                apply(thread, records[i], flows_[flow]);
                 context = thread.stack ? thread.stack->context() : 0;
                 frames = frames_of(thread);
                 ++changes_;
@@ -210,6 +210,16 @@ class ShadowStacks {
 
   private:
     static constexpr std::uint32_t kNoThread = UINT32_MAX;
+    static constexpr std::uint32_t kNoFlow = UINT32_MAX;
+
+    // A site whose records can change frames.
+    struct Flow {
+        std::uint64_t pc;
+        std::uint64_t target;    // of a direct call
+        std::uint32_t from, to;  // the contexts of the last direct call
+        std::uint8_t kind;       // of the site
+        bool is_direct;          // a call without a record of its target
+    };
 
     struct Stack {
         std::uint64_t low = 0, high = 0;   // lowest and highest stack pointer seen
@@ -242,8 +252,9 @@ class ShadowStacks {
         if (thread.stack == nullptr) return {};
         return thread.stack->frames;
     }
-    void apply(Thread& thread, const trace_record_t& record, const trace_site_t& site,
-               const trace_instr_t& instr);
+    void learn(const CodeTables& code);
+    void apply(Thread& thread, const trace_record_t& record, Flow& flow);
+    void call_directly(Thread& thread, std::uint64_t address, Flow& flow);
     void call(Thread& thread, std::uint64_t address, std::uint64_t call, std::uint64_t function);
     void enter_handler(Thread& thread, std::uint64_t address, std::uint64_t interrupted,
                        std::uint64_t handler);
@@ -260,6 +271,8 @@ class ShadowStacks {
     ContextTree tree_;
     Stacks stacks_;
     std::unordered_map<std::uint32_t, Thread> threads_;
+    std::vector<std::uint32_t> flow_of_site_;  // index in flows_
+    std::vector<Flow> flows_;
     std::uint64_t changes_ = 0;
     std::uint64_t frames_ = 0;  // number of frames so far
     std::vector<std::uint32_t> result_;

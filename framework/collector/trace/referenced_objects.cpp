@@ -69,6 +69,12 @@ ReferencedObjects::Followed ReferencedObjects::follow(const Source& source,
             case TRACE_SITE_ALLOCATION:
                 memory_.mark(thread, records[i], calls, records_ + i);
                 break;
+            case TRACE_SITE_CALL:
+            case TRACE_SITE_TARGET:
+            case TRACE_SITE_RETURN:
+            case TRACE_SITE_STACK:
+                if (has_own_records_ && !calls_wanted_) return;
+                break;
             default:
                 break;
         }

@@ -24,14 +24,15 @@ class ReferencedObjects {
     static constexpr std::uint32_t kAsReferences = ContextTree::kNone - 1;
 
     // All arguments must live longer. Without trace::Spec::kObjectsAndContexts,
-    // contexts stand for objects only.
+    // contexts stand for objects only. `calls_wanted`: a profiler captures calls.
     ReferencedObjects(const Segment& segment, const std::deque<std::string>& paths,
-                      ShadowStacks& stacks, const trace::Spec& spec)
+                      ShadowStacks& stacks, const trace::Spec& spec, bool calls_wanted)
         : memory_(segment, paths),
           stacks_(stacks),
           tree_(stacks.contexts()),
           keeps_contexts_(spec.objects == trace::Spec::kObjectsAndContexts),
-          has_own_records_(trace::records_objects(spec)) {}
+          has_own_records_(trace::records_objects(spec)),
+          calls_wanted_(calls_wanted) {}
 
     // The thread that made the records, the number of entries in the allocation log, and when the
     // last record was made, in instructions of the process, or 0.
@@ -135,6 +136,7 @@ class ReferencedObjects {
     ContextTree& tree_;
     const bool keeps_contexts_;
     const bool has_own_records_;  // TRACE_SITE_OBJECT: only these are counted
+    const bool calls_wanted_;     // otherwise profilers get none, if there are own records
     std::uint64_t records_ = 0;   // number of records taken
     std::vector<Last> last_;      // by site
     std::vector<Combination> combinations_;
