@@ -277,25 +277,35 @@ void remove_incomplete_files_on_signals() {
     }
 }
 
-void read_file(const std::string& path, const Consumer& consumer) {
-    const Descriptor file(path == "-" ? duplicate(STDIN_FILENO)
-                                      : open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.number() < 0) throw Error("cannot open '" + path + "': " + reason(errno));
-    std::vector<char> buffer(256 * 1024);
-    std::unique_ptr<Codec> decompressor;
-    for (bool first = true;; first = false) {
-        const ssize_t count = read(file.number(), buffer.data(), buffer.size());
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) throw Error("cannot read '" + path + "': " + reason(errno));
-        if (count == 0) break;
-        const std::string_view block(buffer.data(), static_cast<std::size_t>(count));
-        if (first) decompressor = make_decompressor(block, path);
-        if (decompressor)
-            decompressor->transform(block, consumer);
-        else
-            consumer(block);
+InputFile::InputFile(const std::string& path, std::size_t block)
+    : path_(path),
+      file_(path == "-" ? duplicate(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC)),
+      buffer_(block) {
+    if (file_.number() < 0) throw Error("cannot open '" + path + "': " + reason(errno));
+}
+
+bool InputFile::next(const Consumer& consumer) {
+    ssize_t count = 0;
+    do count = read(file_.number(), buffer_.data(), buffer_.size());
+    while (count < 0 && errno == EINTR);
+    if (count < 0) throw Error("cannot read '" + path_ + "': " + reason(errno));
+    if (count == 0) {
+        if (decompressor_) decompressor_->finish(consumer);
+        return false;
     }
-    if (decompressor) decompressor->finish(consumer);
+    const std::string_view block(buffer_.data(), static_cast<std::size_t>(count));
+    if (!std::exchange(has_begun_, true)) decompressor_ = make_decompressor(block, path_);
+    if (decompressor_)
+        decompressor_->transform(block, consumer);
+    else
+        consumer(block);
+    return true;
+}
+
+void read_file(const std::string& path, const Consumer& consumer) {
+    InputFile file(path);
+    while (file.next(consumer)) {
+    }
 }
 
 bool can_be_read_again(const std::string& path) {

@@ -3,10 +3,13 @@
 #pragma once
 
 #include "framework/events/compression.h"
+#include "framework/support/descriptor.h"
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace assay::events {
 
@@ -52,8 +55,26 @@ std::string behind_links(const std::string& link);
 // incomplete files that the process has written.
 void remove_incomplete_files_on_signals();
 
-// Passes the content of a file to `consumer` block by block, decompressed if it is gzip, zstd or
-// xz. The name - is standard input.
+// Reads a file, decompressed if it is gzip, zstd or xz. The name - is standard input.
+class InputFile {
+  public:
+    static constexpr std::size_t kBlock = std::size_t{256} * 1024;
+
+    // Reads at most `block` bytes at once, before decompression. Throws Error.
+    explicit InputFile(const std::string& path, std::size_t block = kBlock);
+
+    // Reads on, and passes what it has read to `consumer`. False after the end. Throws Error.
+    bool next(const Consumer& consumer);
+
+  private:
+    const std::string path_;
+    const Descriptor file_;
+    std::vector<char> buffer_;
+    std::unique_ptr<Codec> decompressor_;
+    bool has_begun_ = false;
+};
+
+// Passes the content of a file to `consumer` block by block, as InputFile reads it.
 void read_file(const std::string& path, const Consumer& consumer);
 
 // False for standard input, a pipe or a device. True if the file cannot be opened: opening it then

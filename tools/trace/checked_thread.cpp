@@ -111,7 +111,11 @@ void CheckedThread::take(const trace_record_t& record) {
             if (leads_elsewhere(image_, record.value)) next_ = {};
             return;
         case TRACE_SITE_BURST:
-            if (record.aux == trace::kGoesOnAt) return go_to(record.value, site.instr);
+            if (record.aux == trace::kGoesOnAt) {
+                go_to(record.value, site.instr);
+                if (!has_flow(image_)) next_ = {};  // an import does not tell signal handlers
+                return;
+            }
             if (record.aux == trace::kWarmUpEnds) return;
             if (record.aux == trace::kThreadEnds) has_ended_ = true;
             return forget_flow();

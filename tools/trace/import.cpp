@@ -22,16 +22,18 @@ namespace assay::tracing {
 namespace {
 
 void check_input(const Import& import) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(import.file, import.output, ignored))
+        throw Error(
+            fmt::format("-o {}: this is the imported file; choose another name", import.output));
+    if (import.format == Format::kDrmemtrace && std::filesystem::is_directory(import.file, ignored))
+        return;
     if (!events::can_be_read_again(import.file))
         throw Error(
             fmt::format("{} cannot be read twice, as an import must do; write it to a file first",
                         import.file));
     if (events::beginning_of_file(import.file, 1).empty())
         throw Error(fmt::format("{} is empty", import.file));
-    std::error_code ignored;
-    if (std::filesystem::equivalent(import.file, import.output, ignored))
-        throw Error(
-            fmt::format("-o {}: this is the imported file; choose another name", import.output));
 }
 
 }  // namespace
@@ -44,6 +46,8 @@ void import_trace(const Import& import) {
             read_lackey(import, maker);
         else if (import.format == Format::kDin)
             read_din(import, maker);
+        else if (import.format == Format::kDrmemtrace)
+            read_drmemtrace(import, maker);
         else
             read_champsim(import, maker);
         maker.finish();

@@ -10,8 +10,8 @@
 namespace assay::tracing {
 
 struct Import {
-    Format format;             // champsim, din or lackey
-    std::string file;          // may be compressed with gzip or zstd
+    Format format;             // champsim, din, drmemtrace or lackey
+    std::string file;          // may be compressed; for drmemtrace also a folder
     std::string output;        // the trace to write
     unsigned reference_bytes;  // for formats that do not contain sizes
 };
@@ -25,5 +25,6 @@ void read_lackey(const Import& import, TraceMaker& maker);
 // Reads the file twice.
 void read_din(const Import& import, TraceMaker& maker);
 void read_champsim(const Import& import, TraceMaker& maker);
+void read_drmemtrace(const Import& import, TraceMaker& maker);
 
 }  // namespace assay::tracing

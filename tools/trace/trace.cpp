@@ -47,12 +47,13 @@ struct Kind {
 constexpr const char* kFormatNames = "text|csv|json|trace|champsim|din|lackey|memref";
 
 Format format_named(std::string_view name) {
-    constexpr std::array<std::pair<std::string_view, Format>, 7> kFormats{
+    constexpr std::array<std::pair<std::string_view, Format>, 8> kFormats{
         {{"csv", Format::kCsv},
          {"json", Format::kJson},
          {"trace", Format::kTrace},
          {"champsim", Format::kChampsim},
          {"din", Format::kDin},
+         {"drmemtrace", Format::kDrmemtrace},
          {"lackey", Format::kLackey},
          {"memref", Format::kMemref}}};
     for (const auto& [each, format] : kFormats)
@@ -121,7 +122,7 @@ void add_options(CommandLine& line, Arguments& arguments) {
     line.add_text("-o,--out", arguments.plain.output, "FILE",
                   "write to FILE; .gz and .zst compress; default: standard output");
     add_filters(line, arguments);
-    line.add_choice("--import", arguments.import, "champsim|din|lackey",
+    line.add_choice("--import", arguments.import, "champsim|din|drmemtrace|lackey",
                     "convert a trace of another program to FILE of -o");
     line.add_number(
         "--reference-bytes", arguments.plain.reference_bytes, 1, 4096, "N",

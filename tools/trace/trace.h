@@ -15,7 +15,17 @@ namespace assay::tracing {
 
 // The command line of assay trace.
 
-enum class Format : std::uint8_t { kText, kCsv, kJson, kTrace, kChampsim, kDin, kLackey, kMemref };
+enum class Format : std::uint8_t {
+    kText,
+    kCsv,
+    kJson,
+    kTrace,
+    kChampsim,
+    kDin,
+    kLackey,
+    kMemref,
+    kDrmemtrace,  // only imported
+};
 
 // True for formats of other programs. They contain one process, and only references.
 inline bool is_export(Format format) {
