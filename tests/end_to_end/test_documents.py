@@ -127,8 +127,8 @@ class Guides(unittest.TestCase):
 
 
 OPTION = r"(?<![\w-])--?[A-Za-z][\w-]*"
-PLUGINS = ("bbv", "branch", "cache", "classic", "effective_address", "opcode_mix", "python",
-           "reuse", "struct_layout", "syscalls", "used_bytes", "working_set")
+PLUGINS = ("bbv", "branch", "cache", "classic", "effective_address", "opcode_mix", "prefetch",
+           "python", "reuse", "struct_layout", "syscalls", "used_bytes", "working_set")
 
 
 def options_of_help(text: str) -> set[str]:

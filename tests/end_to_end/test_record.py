@@ -20,6 +20,7 @@ PROFILERS = [
     ["--plugin=cache", "--machine=generic"],
     ["--plugin=cache,branch,opcode_mix"],
     ["--plugin=reuse"],
+    ["--plugin=prefetch"],
     ["--plugin=working_set", "--interval-size=100k"],
     ["--plugin=syscalls"],
 ]

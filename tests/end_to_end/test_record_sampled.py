@@ -15,6 +15,7 @@ MORE_PROFILERS = [
     ["--plugin=cache,branch,opcode_mix"],
     ["--plugin=cache", "--branch-sim=yes", "--dump-instr=yes"],
     ["--plugin=reuse"],
+    ["--plugin=prefetch"],
     ["--plugin=working_set", "--interval-size=100k"],
     ["--plugin=syscalls"],
 ]

@@ -16,6 +16,7 @@ OPTIONS = {
     "struct_layout": ["", "--objects --structs=1"],
     "reuse": ["", "--sizes=1K,64K,1M --line-size=32 --miss-curve=OUT/curve.%p"],
     "working_set": ["", "--interval-size=100000 --line-size=4096 --over-time=OUT/sizes.%p"],
+    "prefetch": ["", "--D1=1024,2,32"],
     "opcode_mix": ["", "--details=yes"],
     "syscalls": ["", "--callers=no"],
     "classic": ["", "--values=loads", "--values=stores", "--values=results", "--values=operands",
