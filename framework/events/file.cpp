@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>

@@ -115,8 +115,9 @@ class PrefetchProfiler final : public assay::Profiler {
                                      std::pair(b.best.saved[0], a.operand->pc());
                           });
         rows.resize(shown);
-        std::vector<uint64_t> pcs;
-        for (const Row& row : rows) pcs.push_back(row.operand->pc());
+        std::vector<uint64_t> pcs(rows.size());
+        std::transform(rows.begin(), rows.end(), pcs.begin(),
+                       [](const Row& row) { return row.operand->pc(); });
         trace.prepare_frames(pcs);
         using assay::right;
         std::string out =

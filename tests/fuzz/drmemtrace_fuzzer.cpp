@@ -8,7 +8,7 @@
 #include "framework/support/error.h"
 #include "tests/fuzz/memory_file.h"
 #include "tools/trace/check.h"
-#include "tools/trace/drmemtrace.h"
+#include "tools/trace/drmemtrace_file.h"
 #include "tools/trace/import.h"
 
 #include <algorithm>

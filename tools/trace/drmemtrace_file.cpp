@@ -1,6 +1,7 @@
+#include "tools/trace/drmemtrace_file.h"
+
 #include "framework/events/file.h"
 #include "framework/support/error.h"
-#include "tools/trace/drmemtrace.h"
 
 #include <fmt/core.h>
 #include <unzip.h>
