@@ -69,6 +69,26 @@ bool same(const trace_record_t& a, const trace_record_t& b) {
 
 }  // namespace
 
+TEST_CASE("the most recent line of a set is the one that was used last") {
+    constexpr std::uint32_t kSets = 4;
+    for (const std::uint32_t ways : {0U, 1U, 2U}) {
+        CAPTURE(ways);
+        replay::LruCache cache({kLine, kSets, {}, ways}, ways, replay::kNoLine);
+        std::vector<std::uint64_t> last(kSets, replay::kNoLine);
+        std::mt19937_64 random(3);
+        for (int i = 0; i < 1000; ++i) {
+            const std::uint64_t address = random() % (kLine * kSets * 3);
+            const auto ahead = static_cast<unsigned>(random() % 2);
+            const std::uint64_t line = address / kLine + ahead;
+            CHECK(cache.is_most_recent(address, ahead) ==
+                  (ways != 0 && last[line % kSets] == line));
+            if (ways == 0) continue;
+            cache.misses(address, ahead, ahead);
+            last[line % kSets] = line;
+        }
+    }
+}
+
 TEST_CASE("what misses the caches of a replay is what misses plain ones") {
     std::vector<Ways> outputs;
     for (const std::uint32_t data : {0, 1, 4, 12})
