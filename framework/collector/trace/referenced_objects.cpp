@@ -161,8 +161,8 @@ void ReferencedObjects::look_up(Last& last, const trace_record_t& record, const 
     last.context = UINT32_MAX;
     if (has_own_records_ && !last.has_own_records) return;
     if (!is_group) found_.push_back(object);
-    if (last.count != kNoCount && std::ranges::equal(found_, objects_of(combinations_[last.count])))
-        return;
+    const bool may_be_same = is_group && last.count != kNoCount;
+    if (may_be_same && std::ranges::equal(found_, objects_of(combinations_[last.count]))) return;
     const std::uint32_t count = combination(record.site);
     if (last.references != 0)
         combinations_[last.count].references += std::exchange(last.references, 0);
@@ -175,11 +175,19 @@ std::uint32_t ReferencedObjects::find_group(Last& last, const trace_record_t& re
     const trace_site_t* const sites = &place.code.sites[record.site];
     std::uint64_t below = UINT64_MAX, from_here = UINT64_MAX;
     bool alike = true;
+    Last first;
     for (unsigned i = 0; i < trace::object_members(sites[0]); ++i) {
         Last own;
         const std::uint64_t address =
             record.value + static_cast<std::uint64_t>(trace::object_distance(sites[i]));
-        found_.push_back(find(own, address, place, place.code.instrs[sites[i].instr].pc));
+        // Most groups lie in one block or variable. On the stack, the result depends on the pc.
+        const bool is_with_first = i != 0 && first.holds == Last::Holds::kForVersion &&
+                                   address - first.start < first.bytes;
+        if (is_with_first) own = first;
+        found_.push_back(is_with_first
+                             ? found_[0]
+                             : find(own, address, place, place.code.instrs[sites[i].instr].pc));
+        if (i == 0) first = own;
         const bool in_frame = own.holds == Last::Holds::kInFrame;
         const std::uint64_t frame = in_frame ? place.frames.back().address : 0;
         below = std::min(below, address - frame - own.start);
