@@ -102,12 +102,11 @@ class Misses {
     struct Last {
         std::uint64_t address = 0;
         std::int64_t stride = 0;
-        std::uint64_t number = 0;        // of references
-        std::uint32_t run = 0;           // 0 after the first reference
-        std::optional<Distances> first;  // as for Operand::miss()
-        // Of this reference and the one before; of the last kTimes ones, by their number, if `run`
-        // is at least 2.
-        std::uint64_t time = 0, time_before = 0;
+        std::uint64_t number = 0;                 // of references
+        std::uint32_t run = 0;                    // 0 after the first reference
+        std::optional<Distances> first;           // as for Operand::miss()
+        std::uint64_t time = 0, time_before = 0;  // of this reference, and of the one before
+        // Of the last kTimes references, by their number. Valid if `run` is at least 2.
         std::vector<std::uint64_t> times;
     };
     struct Thread {

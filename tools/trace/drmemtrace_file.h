@@ -66,7 +66,7 @@ inline constexpr std::uint64_t kEncodings = 0x200;
 // The encodings are DynamoRIO's synthetic ones, which only tell registers.
 inline constexpr std::uint64_t kSynthetic = 0x20000;
 inline constexpr std::uint64_t kKernelCode = 0x1000;
-// Bits that change nothing here: optimizations, and what is known of system calls.
+// These bits tell optimizations, and what is known of system calls. They change nothing here.
 inline constexpr std::uint64_t kOthers = 0x02 | 0x400 | 0x800;
 
 struct Entry {

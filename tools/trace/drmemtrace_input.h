@@ -18,7 +18,7 @@
 
 namespace assay::tracing::drmemtrace {
 
-// What was left out of all files.
+// The number of records that were left out, in all files together.
 struct LeftOut {
     std::uint64_t line_operations = 0;
     std::map<unsigned, std::uint64_t> markers;  // by type

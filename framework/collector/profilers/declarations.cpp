@@ -10,9 +10,6 @@
 namespace assay::collector {
 namespace {
 
-// Texts become lines of the events file, and its readers refuse lines above 1 MB.
-constexpr std::size_t kLongestName = 256;
-
 bool is_name(std::string_view text) {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
         return std::isalnum(c) || c == '_' || c == '-';

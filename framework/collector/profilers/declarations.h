@@ -9,14 +9,15 @@
 
 namespace assay::collector {
 
-inline constexpr std::size_t kLongestText = 4096;  // in bytes
+// In bytes. Texts become lines of the events file, and its readers refuse lines above 1 MB.
+inline constexpr std::size_t kLongestName = 256, kLongestText = 4096;
 
 inline std::string text_or_empty(const char* text) {
     return text ? text : "";
 }
 
-// Each calls the function of the table that has its name, and appends what that returns. The
-// function can crash.
+// read_events() calls vp_events of the table, read_derived() calls vp_derived, and so on. They
+// append what the profiler declares. The profiler can crash: call them under a CrashGuard.
 void read_events(const vp_dispatch_t& table, ProfilerFacts& facts);
 void read_derived(const vp_dispatch_t& table, ProfilerFacts& facts);
 void read_value_lists(const vp_dispatch_t& table, ProfilerFacts& facts);

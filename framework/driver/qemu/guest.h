@@ -83,7 +83,7 @@ class Guest {
     GuestMemory memory() const;
     void note_architecture(const driver::NewImage& image) const;
 
-    // Ends the program if most of the code of a kernel has been another than that of its image.
+    // Ends the program if most of the executed code of a kernel differs from its image.
     void check_image();
 
     const isa::Architecture& architecture_;
