@@ -165,7 +165,7 @@ class Hostile(unittest.TestCase):
     def test_in_the_tools(self):
         self.told.write_text("")
         self.assertEqual(self.profile("--dump-instr=yes").returncode, 0)
-        command = [ASSAY, "list", f"--plugin={HOSTILE}", "--threshold=0", self.out]
+        command = [ASSAY, "list", f"--plugin={HOSTILE}", "--threshold=0", "--full", self.out]
         good = run(command, env=self.environment)
         self.assertIn("seen: seven (100.0%) of 1", good.stdout)
         self.told.write_text("end vp_format")

@@ -104,6 +104,48 @@ class List(unittest.TestCase):
         self.refused(listed(self.out, "--function=("), "(")
         self.refused(listed(self.out, "--threshold=100"), "threshold")
 
+    def synthetic(self, name, rows):
+        """Each row: the function, the address, Ir, Dr, and lines that follow."""
+        path = self.shared / name
+        path.write_text("desc: a: b\ncmd: a\nevents: Ir Dr\nfl=#! version 1\nfl=#! object 0 /none\n" +
+                        "".join(f"fl=a.c\nfn={function}\n1 {ir} {dr}\nfl=#! at 0:{at:#x} 1 {ir} {dr}\n{more}"
+                                for function, at, ir, dr, more in rows) +
+                        f"summary: {sum(row[2] for row in rows)} {sum(row[3] for row in rows)}\n")
+        return path
+
+    def test_first_answer_fits_a_screen(self):
+        """The instructions that count most, those of a function in the order of addresses."""
+        path = self.synthetic("long", [(f"f{i // 50}", 0x1000 + 64 * i, 1000 + i, 1000 - i, "")
+                                       for i in range(500)])
+        shown = self.good(listed(path)).stdout
+        self.assertLessEqual(len(shown.splitlines()), 24)
+        rows = [int(address, 16) for address in
+                re.findall(r"^ *1,\d+ +\d+ +(\w+)  \?$", shown, re.MULTILINE)]
+        self.assertGreaterEqual(len(rows), 5)
+        self.assertEqual(rows, [0x1000 + 64 * i for i in range(500 - len(rows), 500)])
+        self.assertIn(f"and {500 - len(rows)} more instructions above the threshold", shown)
+        by_dr = self.good(listed(path, "--show=Dr")).stdout
+        self.assertRegex(by_dr, r"-- f0  .*\n1,000        1000  \?\n  999        1040  \?\n")
+        self.assertEqual(len(re.findall(r"^ *\d.*  \?$", self.good(listed(path, "--full")).stdout,
+                                        re.MULTILINE)), 500)
+
+    def test_neighbours_need_no_gap(self):
+        path = self.synthetic("near", [("f", 0x10, 5, 0, ""), ("f", 0x11, 900, 0, ""),
+                                       ("f", 0x12, 0, 0, ""), ("f", 0x13, 0, 0, ""),
+                                       ("f", 0x14, 90, 0, ""), ("f", 0x15, 0, 0, ""),
+                                       ("f", 0x16, 0, 0, ""), ("f", 0x17, 0, 0, ""),
+                                       ("f", 0x18, 5, 0, "")])
+        shown = self.good(listed(path, "--threshold=1", "--show=Ir")).stdout
+        self.assertIn("-- f  (/none)\n"
+                      "900          11  ?\n"
+                      "  0          12  ?\n"
+                      "  0          13  ?\n"
+                      " 90          14  ?\n"
+                      "Warning", shown)
+        shown = self.good(listed(path, "--show=Ir")).stdout
+        self.assertIn("  5          10  ?\n900          11  ?\n", shown)
+        self.assertIn(" 90          14  ?\n...\n  5          18  ?\n", shown)
+
     def test_threshold(self):
         """At least so much of the first sort event; with a name, whatever it counts."""
         path = self.shared / "three"
@@ -112,7 +154,7 @@ class List(unittest.TestCase):
                                 for at, (name, ir, dr) in enumerate((("many", 900, 0), ("some", 95, 4),
                                                                      ("few", 5, 6)))) +
                         "summary: 1000 10\n")
-        for options, names in (((), ["many", "some"]), (("--threshold=9.5",), ["many", "some"]),
+        for options, names in (((), ["many", "some", "few"]), (("--threshold=1",), ["many", "some"]), (("--threshold=9.5",), ["many", "some"]),
                                (("--threshold=9.6",), ["many"]),
                                (("--threshold=0",), ["many", "some", "few"]),
                                (("--threshold=60", "--sort=Dr"), ["few"]),
@@ -155,6 +197,9 @@ class List(unittest.TestCase):
         result = listed(out)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("loaded:", result.stdout)
+        self.assertLessEqual(len(result.stdout.splitlines()), 24)
+        # The loop of count_bits reads no memory: the most frequent loads are those of sum_cells.
+        self.assertIn("-- sum_cells  ", result.stdout)
         self.assertIn("no counts of instructions: profile with --dump-instr=yes", result.stdout)
 
     def test_program_that_has_moved(self):
@@ -238,12 +283,13 @@ class List(unittest.TestCase):
                           lambda m: f"fl=#! at {object_number}:0x{int(m[1], 16) * 2 ** 40:x}"
                           if int(m[1], 16) % 3 == 0 else m[0] + "0" * 3,
                           text, flags=re.MULTILINE)
-        result = self.good(listed(self.changed("hostile", change), "--threshold=0",
+        result = self.good(listed(self.changed("hostile", change), "--threshold=0", "--full",
                                   "--source=yes"))
         self.assertIn("  ?", result.stdout)
         same = self.changed("same", lambda text: re.sub(r"(?m)^fl=#! at (\d+):0x\w+",
                                                         r"fl=#! at \1:0xffffffffffffffff", text))
-        self.good(listed(same, "--threshold=0", "--source=yes"))
+        for more in ([], ["--full"]):
+            self.good(listed(same, "--threshold=0", "--source=yes", *more))
         cut = self.shared / "cut"
         cut.write_text(self.out.read_text()[:5000])
         self.refused(listed(cut), cut)

@@ -92,7 +92,7 @@ class KnownCounts(unittest.TestCase):
     def test_instructions_are_listed(self):
         program = self.build("aarch64-linux-gnu", "-march=armv8.1-a", FOREIGN / "aarch64.S")
         out = self.profiled(program, "--dump-instr=yes")
-        listed = support.run([support.ASSAY, "list", out])
+        listed = support.run([support.ASSAY, "list", "--full", out])
         self.assertRegex(listed.stdout, r"1,000 \(12\.5%\).*stp +x3, x4, \[x1, #0x20\]")
         self.assertRegex(listed.stdout, r"b\.ne .*<counted\+0xc>")
 

@@ -12,11 +12,11 @@
 #include "tools/annotate/sources.h"
 #include "tools/profile/own_view.h"
 #include "tools/profile/profile.h"
+#include "tools/table/brief.h"
 #include "tools/table/table.h"
 
 #include <fmt/core.h>
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 
@@ -122,36 +122,6 @@ void write_legend(const Columns& columns, Output& output) {
     output.write("\n");
 }
 
-// The totals of the events shown, each with what it counts.
-void write_brief_totals(const Columns& columns, Output& output) {
-    std::vector<std::vector<std::string>> rows;
-    for (const std::size_t column : columns.shown) {
-        if (column >= columns.header.events.size()) {
-            const events::Derived& derived =
-                columns.header.derived[column - columns.header.events.size()];
-            const events::Formula formula(derived.formula, columns.header.events);
-            rows.push_back({derived_text(derived, formula, columns.totals), printable(derived.name),
-                            "= " + printable(derived.formula)});
-            continue;
-        }
-        const events::Event& event = columns.header.events[column];
-        std::string text = printable(event.description);
-        if (!event.formula.empty()) text += " = " + printable(event.formula);
-        rows.push_back({count_text(columns.totals[column], columns.header), event.name, text});
-    }
-    std::size_t widest = 0, longest = 0;
-    for (const std::vector<std::string>& row : rows) {
-        widest = std::max(widest, row[0].size());
-        longest = std::max(longest, row[1].size());
-    }
-    for (const std::vector<std::string>& row : rows) {
-        const std::size_t column = widest + longest + 4;
-        output.write(fmt::format("{:>{}}  {}  {}\n", row[0], widest, padded(row[1], longest),
-                                 wrapped(row[2], width_of_page(), column, column)));
-    }
-    output.write("\n");
-}
-
 void write_totals(const Columns& columns, Output& output) {
     Table table(columns);
     table.fit(columns.totals);
@@ -186,38 +156,6 @@ std::vector<SortEvent> sort_events(const Options& options, const events::Header&
     return sort;
 }
 
-// The first sort event, and those that matter: the instructions, and the events that cause at least
-// this percentage of the estimated cycles. Without an estimate, the first ones that occurred.
-std::vector<std::size_t> important_events(const std::vector<SortColumn>& sort,
-                                          const events::Header& header, Counts totals) {
-    constexpr double kMatters = 4;
-    constexpr std::size_t kMost = 6;
-    std::vector<std::pair<double, std::size_t>> others;  // cost, event
-    const std::string& formula = header.events.front().formula;
-    for (std::size_t event = 0; event < header.events.size(); ++event) {
-        double cost = totals[event] != 0 ? 100 : 0;
-        if (!formula.empty() && event != 0) {
-            std::vector<std::uint64_t> only(totals.size());
-            only[event] = totals[event];
-            cost = 100 * events::Formula(formula, header.events).value(only).value_or(0) /
-                   magnitude(totals[0], header);
-        }
-        if (event != sort.front().event && std::abs(cost) >= kMatters)
-            others.emplace_back(std::abs(cost), event);
-    }
-    if (others.size() >= kMost) {
-        std::stable_sort(others.begin(), others.end(),
-                         [](const auto& a, const auto& b) { return a.first > b.first; });
-        others.resize(kMost - 1);
-    }
-    std::vector<std::size_t> shown;
-    shown.reserve(others.size() + 1);
-    for (const auto& [cost, event] : others) shown.push_back(event);
-    std::sort(shown.begin(), shown.end());
-    shown.insert(shown.begin(), sort.front().event);
-    return shown;
-}
-
 // Tables of calls show one event by default, because lines with many columns get too wide.
 std::vector<std::size_t> events_to_show(const Options& options, const std::vector<SortColumn>& sort,
                                         const Profile& profile) {
@@ -225,7 +163,7 @@ std::vector<std::size_t> events_to_show(const Options& options, const std::vecto
     const bool all = !options.show.empty() || !options.by.empty() || options.full || options.wide ||
                      options.json;
     return all ? shown_events(options.show, profile.header())
-               : important_events(sort, profile.header(), profile.totals());
+               : important_events(sort.front().event, profile.header(), profile.totals());
 }
 
 // Throws Error if the profile has no groups of the kind.

@@ -99,31 +99,75 @@ FunctionWriter::FunctionWriter(const Options& options, const Profile& profile,
 
 FunctionWriter::~FunctionWriter() = default;
 
+std::string FunctionWriter::heading(const Table& table) {
+    return table.heading("   address  instruction");
+}
+
+std::string FunctionWriter::title(const Function& function) const {
+    return printable(fmt::format("{}  ({})", text_of(function, names_),
+                                 profile_.objects()[function.object].path));
+}
+
 void FunctionWriter::write(const Function& function, ObjectCode& code) {
+    const Lines lines = named_lines(function, code);
+    Table table(columns_);
+    for (const Row* row : function.rows) table.fit(row->counts(profile_));
+    if (options_.full)
+        output_.section(title(function));
+    else
+        output_.write("-- " + title(function) + "\n");
+    const std::vector<std::string> sources = source_lines(lines, code);
+    if (!warnings_.empty()) output_.write(std::exchange(warnings_, "") + "\n");
+    output_.write(heading(table) + "\n");
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        if (!sources[i].empty()) output_.write(printable(sources[i]) + "\n");
+        write_line(lines[i], table, code);
+    }
+    output_.write("\n");
+}
+
+void FunctionWriter::write_rows(const Function& function, ObjectCode& code,
+                                const std::vector<const Row*>& rows, const Table& table) {
+    // One or two lines between rows take no more room than a mark for the gap.
+    constexpr std::size_t kShortestGap = 3;
+    const Lines lines = named_lines(function, code);
+    const std::vector<std::string> sources = source_lines(lines, code);
+    output_.write(std::exchange(warnings_, "") + "-- " + title(function) + "\n");
+    std::string_view source;  // of the next line, unless that of the last one written
+    std::size_t next = 0;     // the first line not yet written
+    bool is_first = true;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        if (std::find(rows.begin(), rows.end(), lines[i].row) == rows.end()) continue;
+        const bool is_gap = i >= next + kShortestGap;
+        if (is_gap && !is_first) output_.write("...\n");
+        for (; next <= i; ++next) {
+            if (!sources[next].empty()) source = sources[next];
+            if ((is_gap || is_first) && next != i) continue;
+            if (!source.empty()) output_.write(printable(std::exchange(source, {})) + "\n");
+            write_line(lines[next], table, code);
+        }
+        is_first = false;
+    }
+}
+
+FunctionWriter::Lines FunctionWriter::named_lines(const Function& function, ObjectCode& code) {
     Lines lines = lines_of(function, code);
     std::vector<CodeText*> texts;
     for (Line& line : lines) texts.push_back(&line.code);
     name_targets(texts, code);
-    Table table(columns_);
-    for (const Row* row : function.rows) table.fit(row->counts(profile_));
-    const std::vector<std::string> sources = source_lines(lines, code);
+    return lines;
+}
 
-    output_.section(printable(fmt::format("{}  ({})", text_of(function, names_),
-                                          profile_.objects()[function.object].path)));
-    if (!warnings_.empty()) output_.write(std::exchange(warnings_, "") + "\n");
-    output_.write(table.heading("   address  instruction") + "\n");
-    const std::string margin(table.empty_row("").size() - 1, ' ');
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-        if (!sources[i].empty()) output_.write(printable(sources[i]) + "\n");
-        const std::string text =
-            fmt::format("{:>10x}  {}", lines[i].address, printable(lines[i].code.text));
-        const Row* const row = lines[i].row;
-        output_.write(row ? table.row(row->counts(profile_), text) : table.empty_row(text));
-        if (!row) continue;
-        for (const std::string& values : values_of(*row, code))
-            output_.write(fmt::format("{}{:12}  {}\n", margin, "", printable(values)));
-    }
-    output_.write("\n");
+void FunctionWriter::write_line(const Line& line, const Table& table, const ObjectCode& code) {
+    const std::string text = fmt::format("{:>10x}  {}", line.address, printable(line.code.text));
+    output_.write(line.row ? table.row(line.row->counts(profile_), text) : table.empty_row(text));
+    if (!line.row) return;
+    const std::string margin(table.empty_row("").size() - 1 + std::string("   address  ").size(),
+                             ' ');
+    const std::size_t width = options_.brief() ? width_of_page() : std::string::npos;
+    for (const std::string& values :
+         values_of(*line.row, code, width - std::min(width, margin.size())))
+        output_.write(fmt::format("{}  {}\n", margin, printable(values)));
 }
 
 // All instructions of a function with a known extent, and all addresses with counts. An address
@@ -207,14 +251,15 @@ std::vector<std::string> FunctionWriter::read_lines(const std::string& file) {
     return lines;
 }
 
-std::vector<std::string> FunctionWriter::values_of(const Row& row, const ObjectCode& code) {
+std::vector<std::string> FunctionWriter::values_of(const Row& row, const ObjectCode& code,
+                                                   std::size_t width) {
     if (row.values.empty()) return {};
     const std::span<const std::uint8_t> bytes = code.bytes(row.address);
     native::Instruction instruction;
     if (bytes.empty() || !decoders_->native.decode(bytes, row.address, instruction))
-        return values_.print(row.values, nullptr);
+        return values_.print(row.values, nullptr, width);
     const trace_instr_t instr = instr_of(instruction);
-    return values_.print(row.values, &instr);
+    return values_.print(row.values, &instr, width);
 }
 
 }  // namespace assay::list

@@ -62,7 +62,13 @@ class FunctionWriter {
     FunctionWriter(const FunctionWriter&) = delete;
     FunctionWriter& operator=(const FunctionWriter&) = delete;
 
+    static std::string heading(const Table& table);
+
+    // Writes the whole function.
     void write(const Function& function, ObjectCode& code);
+    // Writes these rows of the function, which are sorted by address, below a heading().
+    void write_rows(const Function& function, ObjectCode& code, const std::vector<const Row*>& rows,
+                    const Table& table);
 
   private:
     // An instruction, or an address with counts that is no instruction.
@@ -73,12 +79,16 @@ class FunctionWriter {
     };
     using Lines = std::vector<Line>;
 
+    std::string title(const Function& function) const;
+    // With the names of the targets of jumps.
+    Lines named_lines(const Function& function, ObjectCode& code);
     Lines lines_of(const Function& function, const ObjectCode& code);
+    void write_line(const Line& line, const Table& table, const ObjectCode& code);
     Line line_at(std::uint64_t address, const Row* row, const ObjectCode& code);
     std::vector<std::string> source_lines(const Lines& lines, const ObjectCode& code);
     std::string_view source_text(std::string_view file, std::uint32_t line);
     std::vector<std::string> read_lines(const std::string& file);
-    std::vector<std::string> values_of(const Row& row, const ObjectCode& code);
+    std::vector<std::string> values_of(const Row& row, const ObjectCode& code, std::size_t width);
 
     struct Decoders;
 

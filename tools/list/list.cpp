@@ -5,10 +5,11 @@
 #include "framework/support/text.h"
 #include "framework/symbols/interval_map.h"
 #include "tools/code/object_code.h"
-#include "tools/command_line/command_line.h"
 #include "tools/list/function.h"
+#include "tools/list/hottest.h"
 #include "tools/list/values.h"
 #include "tools/profile/profile.h"
+#include "tools/table/brief.h"
 
 #include <fmt/core.h>
 #include <algorithm>
@@ -16,86 +17,6 @@
 #include <set>
 #include <tuple>
 #include <utility>
-
-namespace assay::list {
-
-namespace {
-
-// The options as texts, before they are parsed.
-struct Arguments {
-    Options plain;  // options that need no parsing
-    std::string function, syntax = "att", source = "no", percentages = "yes", color = "auto",
-                          pager = "auto", names = "short";
-};
-
-constexpr const char* kPurpose =
-    "Prints the instructions of functions with the counts of each, and the most\n"
-    "frequent values that profilers have seen there. The profile must have been made\n"
-    "with --dump-instr=yes. With --series, prints the series of the profile.\n\n"
-    "  assay list [options] FILE [PROGRAM]\n";
-
-void add_what_to_list(CommandLine& line, Arguments& arguments) {
-    Options& options = arguments.plain;
-    line.add_argument("FILE", options.profile);
-    line.add_argument("PROGRAM", options.program, Need::kOptional);
-    line.add_text(
-        "--function", arguments.function, "REGEX",
-        "list all functions whose name contains a match, even those with few counts\n"
-        "For a function that was inlined into others, list its instructions in each of them.");
-    line.add_flag("--series", options.series,
-                  "print the series of the profile instead, such as reuse's miss curve, as tables");
-    line.add_number(
-        "--threshold", options.threshold, 0, 100, "P",
-        "otherwise, list functions with at least P % of the first sort event; default: 1");
-    line.add_list("--show", options.show, "A,B,...", "show only these events, in this order");
-    line.add_list("--sort", options.sort, "A,B,...", "sort functions by these events");
-    line.add_number("--values", options.values, 0, 1024, "N",
-                    "show at most N values of an instruction; default: 8");
-    line.add_list(
-        "--plugin", options.plugins, "NAME,...",
-        "use these profilers, by name or path, to print their values; others are found by "
-        "their names");
-}
-
-void add_options(CommandLine& line, Arguments& arguments) {
-    line.describe("assay list", kPurpose,
-                  "Exit status: 0, or 125 if something could not be read or written.\n");
-    add_what_to_list(line, arguments);
-    line.add_choice("--source", arguments.source, "yes|no",
-                    "put the source lines between the instructions; default: no");
-    add_source_search(line, arguments.plain.where);
-    line.add_choice("--syntax", arguments.syntax, "att|intel",
-                    "print instructions in this syntax; default: att");
-    line.add_choice("--show-percs", arguments.percentages, "yes|no",
-                    "show percentages of the totals; default: yes");
-    add_names(line, arguments.names);
-    add_color(line, arguments.color,
-              "highlight the highest counts; default: on a terminal, unless NO_COLOR is set");
-    add_pager(line, arguments.pager);
-}
-
-}  // namespace
-
-std::vector<Option> options() {
-    return options_of(add_options);
-}
-
-std::optional<Options> parse_options(int argc, const char* const* argv) {
-    std::optional<Arguments> parsed = parse_arguments(add_options, argc, argv);
-    if (!parsed) return std::nullopt;
-    const Arguments& arguments = *parsed;
-    Options options = std::move(parsed->plain);
-    if (!arguments.function.empty()) options.function = Pattern("--function", arguments.function);
-    options.syntax = arguments.syntax == "intel" ? Syntax::kIntel : Syntax::kAtt;
-    options.names = name_style(arguments.names);
-    options.source = arguments.source == "yes";
-    options.percentages = arguments.percentages == "yes";
-    options.color = wants_color(arguments.color);
-    options.pager = arguments.pager == "auto";
-    return options;
-}
-
-}  // namespace assay::list
 
 namespace assay::list {
 namespace {
@@ -192,20 +113,30 @@ bool have_counts(const std::vector<Function>& functions) {
                        [](const Function& function) { return any_count(function.counts); });
 }
 
-// Selects and sorts the functions to list. Without counts, no function is above a threshold.
-void choose(std::vector<Function>& functions, const Options& options, const Profile& profile) {
-    std::vector<std::size_t> sort(options.sort.size());
-    std::transform(options.sort.begin(), options.sort.end(), sort.begin(),
-                   [&](const auto& name) { return event_index("--sort", name, profile.header()); });
-    for (std::size_t i = 0; options.sort.empty() && i < profile.totals().size(); ++i)
-        sort.push_back(i);
-    const auto total = static_cast<double>(profile.totals()[sort.front()]);
-    const double threshold = have_counts(functions) ? options.threshold : 0;
+// The events that decide what is listed, the most important one first.
+std::vector<std::size_t> sort_events(const Options& options, const events::Header& header) {
+    std::vector<std::size_t> sort;
+    for (const std::string& name : options.sort)
+        sort.push_back(event_index("--sort", name, header));
+    for (const std::size_t column : shown_events(options.show, header))
+        if (options.sort.empty() && column < header.events.size()) sort.push_back(column);
+    return sort.empty() ? shown_events({}, header) : sort;
+}
+
+// Selects and sorts the functions to list. Without counts, no function is above a threshold. Throws
+// Error if none is left.
+void choose(std::vector<Function>& functions, const Options& options,
+            const std::vector<std::size_t>& sort, bool counted, const Weight& weight) {
+    const double least = counted ? options.threshold * weight.total() : 0;
     std::erase_if(functions, [&](const Function& function) {
         if (options.function)
             return function.outer.empty() && !contains(*options.function, function.name);
-        return static_cast<double>(function.counts[sort.front()]) * 100 < threshold * total;
+        return weight.of(function) * 100 < least;
     });
+    if (functions.empty())
+        throw Error(options.function
+                        ? "--function: no function of the profile has such a name"
+                        : "no function reaches the threshold: give a lower one with --threshold");
     std::stable_sort(functions.begin(), functions.end(), [&](const Function& a, const Function& b) {
         for (const std::size_t event : sort)
             if (a.counts[event] != b.counts[event]) return a.counts[event] > b.counts[event];
@@ -213,9 +144,29 @@ void choose(std::vector<Function>& functions, const Options& options, const Prof
     });
 }
 
+// None for instructions without any counts.
+std::vector<std::size_t> columns_to_show(const Options& options, std::size_t first, bool counted,
+                                         const Profile& profile) {
+    if (options.full || !options.show.empty()) return shown_events(options.show, profile.header());
+    if (!counted) return {};
+    return important_events(first, profile.header(), profile.totals());
+}
+
+Cells cells(const Options& options) {
+    if (!options.percentages) return Cells::kCounts;
+    return options.full ? Cells::kCountsAndShares : Cells::kShares;
+}
+
+// The lines of a screen below the head of the output.
+std::size_t lines_left(const Columns& columns) {
+    constexpr std::size_t kHead = 6, kLeast = 10;
+    return std::max(lines_of_page(), columns.shown.size() + kHead + kLeast) - kHead -
+           columns.shown.size();
+}
+
 void write_head(const Options& options, const Profile& profile, const ValuePrinter& values,
                 bool counted, Output& output) {
-    output.section("Instructions");
+    if (options.full) output.section("Instructions");
     output.write(fmt::format("Command:  {}\nFile:     {}\n", printable(profile.header().command),
                              printable(options.profile)));
     for (const std::string& note : values.notes())
@@ -255,19 +206,18 @@ void list(const Options& options, Output& output) {
     profile.add_file(options.profile);
     profile.finish();
     const Instructions instructions(profile);
-    const Columns columns{
-        profile.header(), profile.totals(), shown_events(options.show, profile.header()),
-        options.percentages ? Cells::kCountsAndShares : Cells::kCounts, options.color};
     const auto code = open_objects(profile.objects(), options.program);
     std::vector<Function> functions = find_functions(profile, instructions.rows(), options, code);
-    choose(functions, options, profile);
-    if (functions.empty())
-        throw Error(options.function
-                        ? "--function: no function of the profile has such a name"
-                        : "no function reaches the threshold: give a lower one with --threshold");
+    const bool counted = have_counts(functions);
+    const std::vector<std::size_t> sort = sort_events(options, profile.header());
+    const Weight weight(profile, sort.front(), counted);
+    choose(functions, options, sort, counted, weight);
+    const Columns columns{profile.header(), profile.totals(),
+                          columns_to_show(options, sort.front(), counted, profile), cells(options),
+                          options.color};
 
     ValuePrinter values(lists_of(profile), options.plugins, options.values);
-    write_head(options, profile, values, have_counts(functions), output);
+    write_head(options, profile, values, counted, output);
     DisplayNames names(options.names);
     names.add(profile);
     for (const Function& function : functions) {
@@ -275,17 +225,37 @@ void list(const Options& options, Output& output) {
         names.add(function.outer);
     }
     names.finish();
-    write_summary(functions, columns, names, output);
+    if (options.full)
+        write_summary(functions, columns, names, output);
+    else if (counted)
+        write_brief_totals(columns, output);
+    Hottest hot;
+    Table table(columns);  // if `brief`
+    if (options.brief()) {
+        hot = hottest(functions, weight, options.threshold, lines_left(columns));
+        for (const std::vector<const Row*>& rows : hot.rows)
+            for (const Row* const row : rows) table.fit(row->counts(profile));
+        output.write(FunctionWriter::heading(table));
+    }
     FunctionWriter writer(options, profile, columns, names, values, code, output);
     std::vector<bool> said(code.size());
-    for (const Function& function : functions) {
-        ObjectCode& object = *code[function.object];
-        writer.write(function, object);
-        if (object.problem().empty() || said[function.object]) continue;
+    for (std::size_t i = 0; i < functions.size(); ++i) {
+        if (options.brief() && hot.rows[i].empty()) continue;
+        ObjectCode& object = *code[functions[i].object];
+        if (options.brief())
+            writer.write_rows(functions[i], object, hot.rows[i], table);
+        else
+            writer.write(functions[i], object);
+        if (object.problem().empty() || said[functions[i].object]) continue;
         output.write(
             fmt::format("Warning: no instructions are shown: {}\n\n", printable(object.problem())));
-        said[function.object] = true;
+        said[functions[i].object] = true;
     }
+    if (hot.left_out != 0)
+        output.write(
+            fmt::format("and {} more instructions above the threshold: see "
+                        "--function=REGEX and --full\n",
+                        with_thousands(hot.left_out)));
     output.finish();
 }
 

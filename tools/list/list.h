@@ -18,22 +18,26 @@ namespace assay::list {
 // The command line of assay list.
 struct Options {
     std::string profile;
-    std::string program;               // replaces one of the profile's objects; may be empty
-    std::optional<Pattern> function;   // lists all functions with such names, whatever their counts
-    double threshold = 1;              // otherwise lists functions with so many per cent of the
-                                       // first sort event
-    std::vector<std::string> show;     // event names; empty: all
-    std::vector<std::string> sort;     // empty: all, in the order of the file
-    SourceOptions where;               // where to look for sources
+    std::string program;              // replaces one of the profile's objects; may be empty
+    std::optional<Pattern> function;  // lists all functions with such names, whatever their counts
+    double threshold = 0.1;           // otherwise lists what has so many per cent of the first sort
+                                      // event: instructions, or functions if `full`
+    std::vector<std::string> show;    // event names; empty: those that matter, or all if `full`
+    std::vector<std::string> sort;    // empty: as `show`, or all in the order of the file
+    SourceOptions where;              // where to look for sources
     std::vector<std::string> plugins;  // profilers that print values, by path or name
     std::size_t values = 8;            // most values to print of each list
     Syntax syntax = Syntax::kAtt;
     NameStyle names = NameStyle::kShort;
+    bool full = false;    // list whole functions and all events
     bool series = false;  // print only series, as tables
     bool source = false;  // print source lines between the instructions
     bool percentages = true;
     bool color = false;
     bool pager = false;
+
+    // Lists only instructions that matter.
+    bool brief() const { return !full && !function; }
 };
 
 // For the table of commands.

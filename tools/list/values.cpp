@@ -70,7 +70,7 @@ collector::ProfilerHandle* ValuePrinter::profiler_of(std::string_view list) cons
 }
 
 std::vector<std::string> ValuePrinter::print(std::span<const Profile::Values* const> lists,
-                                             const trace_instr_t* instr) {
+                                             const trace_instr_t* instr, std::size_t width) {
     std::vector<std::string> lines;
     for (const Profile::Values* each : lists) {
         const events::Hotlist* const list = &each->list;
@@ -83,17 +83,20 @@ std::vector<std::string> ValuePrinter::print(std::span<const Profile::Values* co
             if (preface) text = *preface;
         }
         text += ':';
+        std::string end = fmt::format(" of {}", with_thousands(list->total));
+        if (list->error != 0)
+            end += fmt::format(", each up to {} more", with_thousands(list->error));
         for (std::size_t i = 0; i < std::min(most_, list->values.size()); ++i) {
             const events::HotValue& hot = list->values[i];
             std::optional<std::string> value;
             if (profiler) value = profiler->format(*instr, hot.value);
-            text += fmt::format(" {} ({:.1f}%)", value ? *value : fmt::format("{:#x}", hot.value),
-                                percent(hot.count, list->total));
+            const std::string next =
+                fmt::format(" {} ({:.1f}%)", value ? *value : fmt::format("{:#x}", hot.value),
+                            percent(hot.count, list->total));
+            if (i != 0 && text.size() + next.size() + end.size() > width) break;
+            text += next;
         }
-        text += fmt::format(" of {}", with_thousands(list->total));
-        if (list->error != 0)
-            text += fmt::format(", each up to {} more", with_thousands(list->error));
-        lines.push_back(std::move(text));
+        lines.push_back(text + end);
     }
     return lines;
 }

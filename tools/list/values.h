@@ -27,10 +27,11 @@ class ValuePrinter {
 
     // Notes about missing profilers, one line each.
     const std::vector<std::string>& notes() const { return notes_; }
-    // One line, or none if the profiler omits the list. If `instr` is null or the profiler is
-    // missing, prints the values without its help.
+    // A line for each list, unless the profiler omits it. Lines have as many values as fit the
+    // width, and at least one. If `instr` is null or the profiler is missing, prints the values
+    // without its help.
     std::vector<std::string> print(std::span<const Profile::Values* const> lists,
-                                   const trace_instr_t* instr);
+                                   const trace_instr_t* instr, std::size_t width);
 
   private:
     collector::ProfilerHandle* profiler_of(std::string_view list) const;

@@ -1,0 +1,21 @@
+// What views for one screen show of the events: those that matter, and their totals.
+#pragma once
+
+#include "framework/events/header.h"
+#include "tools/output/output.h"
+#include "tools/table/table.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace assay {
+
+// The event `first`, and those that matter: the instructions, and the events that cause at least 4
+// % of the estimated cycles. Without an estimate, the first ones that occurred.
+std::vector<std::size_t> important_events(std::size_t first, const events::Header& header,
+                                          Counts totals);
+
+// The totals of the events shown, each with what it counts.
+void write_brief_totals(const Columns& columns, Output& output);
+
+}  // namespace assay
