@@ -60,7 +60,7 @@ class Reader:
 
     def listed(self, profile: Profile) -> None:
         if profile.counts:
-            expect_printed(self.run("list", "--full", profile.path), profile)
+            expect_printed(self.run("list", "--full", "--threshold=5", profile.path), profile)
         else:
             self.not_listed(profile)
 

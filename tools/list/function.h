@@ -48,6 +48,7 @@ struct Function {
     std::uint64_t low = 0, high = 0;  // its code; equal if its extent is unknown
     std::vector<const Row*> rows;     // of the profile, by address
     std::vector<std::uint64_t> counts;
+    double weight = 0;  // see Weight
 };
 
 // "f", or "f, inlined into g".

@@ -123,21 +123,22 @@ std::vector<std::size_t> sort_events(const Options& options, const events::Heade
     return sort.empty() ? shown_events({}, header) : sort;
 }
 
-// Selects and sorts the functions to list. Without counts, no function is above a threshold. Throws
-// Error if none is left.
+// Selects and sorts the functions to list. Throws Error if there are none.
 void choose(std::vector<Function>& functions, const Options& options,
-            const std::vector<std::size_t>& sort, bool counted, const Weight& weight) {
-    const double least = counted ? options.threshold * weight.total() : 0;
+            const std::vector<std::size_t>& sort, const Weight& weight) {
+    const double least = options.threshold * weight.total();
+    for (Function& function : functions) function.weight = weight.of(function);
     std::erase_if(functions, [&](const Function& function) {
         if (options.function)
             return function.outer.empty() && !contains(*options.function, function.name);
-        return weight.of(function) * 100 < least;
+        return function.weight * 100 < least;
     });
     if (functions.empty())
         throw Error(options.function
                         ? "--function: no function of the profile has such a name"
                         : "no function reaches the threshold: give a lower one with --threshold");
     std::stable_sort(functions.begin(), functions.end(), [&](const Function& a, const Function& b) {
+        if (a.weight != b.weight) return a.weight > b.weight;
         for (const std::size_t event : sort)
             if (a.counts[event] != b.counts[event]) return a.counts[event] > b.counts[event];
         return std::tie(a.name, a.outer) < std::tie(b.name, b.outer);
@@ -211,7 +212,7 @@ void list(const Options& options, Output& output) {
     const bool counted = have_counts(functions);
     const std::vector<std::size_t> sort = sort_events(options, profile.header());
     const Weight weight(profile, sort.front(), counted);
-    choose(functions, options, sort, counted, weight);
+    choose(functions, options, sort, weight);
     const Columns columns{profile.header(), profile.totals(),
                           columns_to_show(options, sort.front(), counted, profile), cells(options),
                           options.color};
