@@ -254,6 +254,23 @@ class Shown(unittest.TestCase):
 """, self.shown("--tree"))
         self.assertNotIn("handler", self.shown("--tree", "--threshold=2"))
 
+    def test_first_answer_fits_a_screen(self):
+        """The frames that count most with what they call, and the functions that do so alone."""
+        path = support.temporary_folder(self) / "events"
+        path.write_text(HAND_MADE.read_text().split("fl=a.c")[0] + "".join(
+            f"fl=a.c\nfn=f{n}\n1 {n}\n" for n in range(1, 101)) + "".join(
+                f"fl=#! stack {n} in={max(n - 50, 0)} call=0:0x1:1 f{n} {n}\n"
+                for n in range(1, 101)) + "summary: 5050 0 0 0\n")
+        for view, shown, hidden in (("--tree", "f50\n", "f1\n"), ("--calls", "a.c:f100\n", "* a.c:f50\n")):
+            with self.subTest(view):
+                text = run([ASSAY, "annotate", view, "--threshold=0", path]).stdout
+                self.assertLessEqual(len(text.splitlines()), 24)
+                self.assertIn(shown, text)
+                self.assertNotIn(hidden, text)
+                self.assertRegex(text, r"\nand \d+ more above the threshold: see --top=N and --full\n")
+        three = run([ASSAY, "annotate", "--calls", "--threshold=0", "--top=3", path]).stdout
+        self.assertIn("and 97 more above", three)
+
     def test_lines_fit_on_a_page(self):
         path = support.temporary_folder(self) / "events"
         self.assertEqual(profile([PROGRAMS / "calling", "recursion"], plugin="used_bytes",

@@ -363,7 +363,7 @@ class ContextsOfAllProfilers(unittest.TestCase):
     def test_functions_that_are_jumped_to(self):
         """first() jumps to last()."""
         self.profile("calling pointers", plugin="cache")
-        shown = run([support.ASSAY, "annotate", "--calls", "--tree", "--threshold=0", "--sort=Ir", self.out])
+        shown = run([support.ASSAY, "annotate", "--calls", "--tree", "--full", "--threshold=0", "--sort=Ir", self.out])
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertIn(" last [jumped] (3x)\n", shown.stdout)
         self.assertTrue(re.search(r"<   \S*:first \(3x\)\n(.*<.*\n)*.*\* \S*:last\n", shown.stdout))

@@ -130,14 +130,14 @@ class CortexM(Firmware):
         """Each interrupt has its own context, below the code that it interrupts."""
         self.build_cortex_m()
         self.profile(CORTEX_M, "--contexts", more=ICOUNT)
-        shown = support.run([ASSAY, "annotate", "--calls", "--threshold=0", "--show=Ir",
+        shown = support.run([ASSAY, "annotate", "--calls", "--full", "--threshold=0", "--show=Ir",
                              self.out]).stdout
         of_tick = re.search(r"((?:^.*< .*\n)+)^.*\* .*:tick$", shown, re.M).group(1)
         calls = [int(number) for number in re.findall(r"\((\d+)x\)$", of_tick, re.M)]
         self.assertEqual(sum(calls), 3)
         self.assertRegex(shown, r"\* .*:leaf\n")
         self.assertIn("[interrupted]", support.run(
-            [ASSAY, "annotate", "--tree", "--threshold=0", self.out]).stdout)
+            [ASSAY, "annotate", "--tree", "--full", "--threshold=0", self.out]).stdout)
 
     def test_parts(self):
         """An interrupt inside of a function belongs to it. Wherever the timer interrupts, the
@@ -273,7 +273,7 @@ class AArch64(Firmware):
                 self.profile(AARCH64, "--contexts", more=more)
                 self.check({"_start": [11 + 4 * 1000, 0, 0], "work": [3 * 1000, 1000, 1000],
                             "vectors": [1000, 0, 0], "handle": [4 * 1000, 1000, 1000]})
-        shown = support.run([ASSAY, "annotate", "--tree", "--threshold=0", "--show=Ir",
+        shown = support.run([ASSAY, "annotate", "--tree", "--full", "--threshold=0", "--show=Ir",
                              self.out]).stdout
         self.assertIn("vectors [interrupted] (1,000x)", shown)
 
@@ -335,7 +335,7 @@ class RiscV(Firmware):
     def test_interrupts_in_contexts(self):
         self.build_riscv()
         self.profile(RISC_V, "--contexts", more=ICOUNT)
-        shown = support.run([ASSAY, "annotate", "--tree", "--threshold=0", "--show=Ir",
+        shown = support.run([ASSAY, "annotate", "--tree", "--full", "--threshold=0", "--show=Ir",
                              self.out]).stdout
         calls = re.findall(r"trap \[interrupted\] \((\d+)x\)", shown)
         self.assertEqual(sum(map(int, calls)), 3)

@@ -89,7 +89,7 @@ class X86Kernel(Kernel):
     def test_contexts(self):
         """Interrupts, faults and system calls are contexts below the code that they interrupt."""
         self.profile(X86, "--contexts", status=1)
-        shown = support.run([support.ASSAY, "annotate", "--tree", "--threshold=0", "--show=Ir",
+        shown = support.run([support.ASSAY, "annotate", "--tree", "--full", "--threshold=0", "--show=Ir",
                              self.out]).stdout
         for handler, times in (("interrupt", "1,000"), ("divided", "100"), ("tick", "3")):
             self.assertRegex(shown, rf"{handler} \[interrupted\] \({times}x\)")

@@ -80,10 +80,10 @@ class Objects(unittest.TestCase):
             self.profile(folder / "vectors")
             found = {key[1] for key in self.groups(functions=("fill(std::vector<long, std::allocator<long> >&)", "fill"))}
             self.assertIn("make(int)", found, level)
-            text = run([ASSAY, "annotate", "--by=object", self.out]).stdout
+            text = run([ASSAY, "annotate", "--by=object", "--full", self.out]).stdout
             self.assertRegex(text, r"heap +make \(vectors.cpp:\d+\), 8,000 bytes < main")
         self.profile(folder / "vectors", options=["--own=/usr/include/c++"])
-        self.assertRegex(run([ASSAY, "annotate", "--by=object", self.out]).stdout,
+        self.assertRegex(run([ASSAY, "annotate", "--by=object", "--full", self.out]).stdout,
                          r"heap +std::\S+ \(\w+.h:\d+\), 8,000 bytes")
 
     def test_other_allocators(self):
@@ -156,7 +156,7 @@ class Objects(unittest.TestCase):
                 self.assertEqual(left["left"], 8000)
                 self.assertNotIn("last", left)
                 self.assertIn(left["lifetimes"] - turns, range(between))
-        shown = run([ASSAY, "annotate", "--by=object", "--lines", "--threshold=0", self.out]).stdout
+        shown = run([ASSAY, "annotate", "--by=object", "--lines", "--full", "--threshold=0", self.out]).stdout
         for line in (r"from instruction [0-9,]+ to [0-9,]+, a block lives 2,0[0-9,]+, "
                      r"in use for (9\d|100) % of that(; [0-9,]+ bytes when the heap was largest)?\n",
                      r"from instruction [0-9,]+, lives 2,0[0-9,]+, in use for \d+ % of that; "

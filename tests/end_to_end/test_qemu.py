@@ -144,7 +144,7 @@ class Processes(unittest.TestCase):
     def test_contexts_of_calls_that_longjmp_leaves(self):
         ran = self.profile("l", options=("--contexts",))
         self.assertEqual(ran.returncode, 6, ran.stderr)
-        shown = support.run([support.ASSAY, "annotate", "--calls", "--threshold=0", "--show=Dr",
+        shown = support.run([support.ASSAY, "annotate", "--calls", "--full", "--threshold=0", "--show=Dr",
                              *self.outs()]).stdout
         of_work = re.search(r"((?:^.*< .*\n)+)^.*\* .*:work$", shown, re.M).group(1)
         callers = re.findall(r"^ *(\d+) .*:(\w+) \(1x\)$", of_work, re.M)
@@ -181,7 +181,7 @@ class WaysOfControl(unittest.TestCase):
         out = self.folder / "out"
         ran = support.profile([program], "--contexts", *options, out=out)
         self.assertEqual(ran.returncode, 0, ran.stderr)
-        shown = support.run([support.ASSAY, "annotate", "--calls", "--threshold=0", "--show=Dw",
+        shown = support.run([support.ASSAY, "annotate", "--calls", "--full", "--threshold=0", "--show=Dw",
                              out]).stdout
         callers = {}
         for group in shown.split("\n\n"):
@@ -463,7 +463,7 @@ class BesideTheNativeDriver(unittest.TestCase):
             texts = []
             for driver in ("native", "qemu"):
                 self.counts(name, driver, "--contexts")
-                shown = support.run([support.ASSAY, "annotate", "--calls", "--threshold=0",
+                shown = support.run([support.ASSAY, "annotate", "--calls", "--full", "--threshold=0",
                                      self.folder / driver]).stdout
                 texts.append(shown[shown.index("-- Functions with their callers"):])
             with self.subTest(program=name):

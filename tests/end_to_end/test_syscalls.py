@@ -123,7 +123,7 @@ class SystemCalls(unittest.TestCase):
             out = support.temporary_folder(self) / "events"
             profile([PROGRAMS / "system_calls"], *options, "--trace-children=no",
                     plugin="syscalls", out=out)
-            tree = run([ASSAY, "annotate", "--tree", "--threshold=0", out]).stdout
+            tree = run([ASSAY, "annotate", "--tree", "--full", "--threshold=0", out]).stdout
             self.assertRegex(tree, r"(?m)^ *10 .*\bfail\b")
 
     def test_beside_others(self):

@@ -17,6 +17,7 @@
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -166,6 +167,13 @@ std::vector<std::size_t> events_to_show(const Options& options, const std::vecto
                : important_events(sort.front().event, profile.header(), profile.totals());
 }
 
+// JSON has all rows.
+Extent extent_of(const Options& options, const Columns& columns) {
+    constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+    if (options.full || options.json) return {kAll, kAll, true};
+    return options.top == 0 ? fitting(columns) : Extent{options.top, kAll};
+}
+
 // Throws Error if the profile has no groups of the kind.
 void check_groups(const Options& options, const Groups& groups) {
     const std::vector<std::string>& kinds = groups.kinds();
@@ -257,15 +265,16 @@ void annotate_files(const Options& options, Output& output) {
         check_groups(options, profile.groups());
         choose_counted(options, profile.groups(), columns, sort);
         groups = std::make_unique<GroupTable>(profile.groups(), options.by, columns, sort, names,
-                                              options.lines);
+                                              options.lines, extent_of(options, columns));
     }
-    if (options.calls) calls = std::make_unique<CallTable>(profile, columns, sort, names);
-    if (options.tree) tree = std::make_unique<TreeTable>(profile, columns, sort, names);
+    const Extent extent = extent_of(options, columns);
+    if (options.calls) calls = std::make_unique<CallTable>(profile, columns, sort, names, extent);
+    if (options.tree) tree = std::make_unique<TreeTable>(profile, columns, sort, names, extent);
     inclusive.finish();
     const InclusiveColumn inclusive_column(inclusive, columns, sort.front().event);
     if (columns.width != 0 && inclusive_column.width() != 0)
         columns.width -= std::min(columns.width, inclusive_column.width() + 2);
-    const FunctionList list(profile, sort, options.top);
+    const FunctionList list(profile, sort, extent);
     const SourceChoice choice = choose_sources(
         options, profile,
         brief ? list.files(OwnCode(options.own.paths)) : files_to_show(profile, sort));

@@ -29,8 +29,9 @@ std::string times(std::uint64_t calls) {
 }  // namespace
 
 CallTable::CallTable(const Profile& profile, const Columns& columns,
-                     const std::vector<SortColumn>& sort, const DisplayNames& names)
-    : columns_(columns), sort_(sort), names_(names) {
+                     const std::vector<SortColumn>& sort, const DisplayNames& names,
+                     const Extent& extent)
+    : columns_(columns), sort_(sort), names_(names), extent_(extent) {
     CallGraph graph = call_graph(profile);
     const auto text = [&](Strings::Id id) { return text_of(profile, id); };
     std::map<FunctionKey, std::size_t> indices;
@@ -60,7 +61,11 @@ CallTable::CallTable(const Profile& profile, const Columns& columns,
         put_in_order(function.callees);
     }
     std::sort(functions_.begin(), functions_.end(), [&](const Function& a, const Function& b) {
-        return comes_first(a.inclusive, b.inclusive, sort_, columns_.header)
+        // A view for one screen begins with the functions that cost most by themselves, and not
+        // with the main function and those that lead from there.
+        const bool all = extent_.full;
+        return comes_first(all ? a.inclusive : a.exclusive, all ? b.inclusive : b.exclusive, sort_,
+                           columns_.header)
             .value_or(std::tie(a.file, a.name) < std::tie(b.file, b.name));
     });
 }
@@ -103,10 +108,16 @@ void CallTable::write(Output& output) const {
         for (const auto* calls : {&function.callers, &function.callees})
             for (const Call& call : *calls) table.fit(call.counts);
     }
-    output.section("Functions with their callers and callees");
-    output.write("< caller, * function with all that it calls, = itself, > callee\n\n");
-    output.write(table.heading("file:function") + "\n");
+    if (extent_.full) output.section("Functions with their callers and callees");
+    const std::string space = extent_.full ? "\n" : "";
+    output.write("< caller, * function with all that it calls, = itself, > callee\n" + space);
+    output.write(table.heading("file:function") + space);
+    std::size_t rows = 0, lines = 0;
     for (const Function& function : functions_) {
+        constexpr std::size_t kOwnLines = 3;
+        lines += kOwnLines + function.callers.size() + function.callees.size();
+        if (rows == extent_.rows || (lines > extent_.lines && rows != 0)) break;
+        ++rows;
         write_calls("<", function.callers, table, output);
         output.write(table.row(function.inclusive, "* " + name_text(function.file, function.name)));
         output.write(table.row(function.exclusive, "=   itself"));
@@ -114,6 +125,7 @@ void CallTable::write(Output& output) const {
         output.write("\n");
     }
     if (functions_.empty()) output.write("  none is above the threshold\n\n");
+    write_left_out(functions_.size() - rows, output);
 }
 
 void CallTable::write_json_calls(std::string_view key, const std::vector<Call>& calls,
@@ -155,8 +167,9 @@ std::string_view entry(const StackTree::Frame& frame) {
 }  // namespace
 
 TreeTable::TreeTable(const Profile& profile, const Columns& columns,
-                     const std::vector<SortColumn>& sort, const DisplayNames& names)
-    : columns_(columns), names_(names), tree_(columns.totals.size(), kMostDepth) {
+                     const std::vector<SortColumn>& sort, const DisplayNames& names,
+                     const Extent& extent)
+    : columns_(columns), names_(names), tree_(columns.totals.size(), kMostDepth), extent_(extent) {
     tree_.add(profile, 0, counted_by_context(profile, nullptr));
     keep_exclusive();
     tree_.make_inclusive();
@@ -168,14 +181,27 @@ void TreeTable::keep_exclusive() {
         exclusive_.insert(exclusive_.end(), frame.counts.begin(), frame.counts.end());
 }
 
-// An inner frame never counts more than its outer frame. A frame below the threshold is therefore
-// left out with its whole subtree.
+// Frames above the threshold. An inner frame never counts more than its outer frame, and follows
+// it. A frame that is left out is therefore left out with its whole subtree.
+std::vector<std::uint32_t> TreeTable::most_important(const std::vector<SortColumn>& sort) {
+    std::vector<std::uint32_t> found;
+    for (std::uint32_t i = 1; i < tree_.frames().size(); ++i)
+        if (is_above_threshold(inclusive(i), columns_.totals, sort, columns_.header))
+            found.push_back(i);
+    if (found.size() <= extent_.rows) return found;
+    const std::vector<SortColumn> first = {sort.front()};
+    std::stable_sort(found.begin(), found.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return comes_first(inclusive(a), inclusive(b), first, columns_.header).value_or(false);
+    });
+    left_out_ = found.size() - extent_.rows;
+    found.resize(extent_.rows);
+    return found;
+}
+
 void TreeTable::choose(const std::vector<SortColumn>& sort) {
     const auto frames = tree_.frames();
     std::vector<std::vector<std::uint32_t>> children(frames.size());
-    for (std::uint32_t i = 1; i < frames.size(); ++i)
-        if (is_above_threshold(inclusive(i), columns_.totals, sort, columns_.header))
-            children[frames[i].parent].push_back(i);
+    for (const std::uint32_t i : most_important(sort)) children[frames[i].parent].push_back(i);
     std::vector<std::uint32_t> waiting = {0};
     while (!waiting.empty()) {
         const std::uint32_t frame = waiting.back();
@@ -213,13 +239,15 @@ void TreeTable::write(Output& output) const {
         inner_row.pop_back();  // the end of the line
         return inner_row + own_row;
     };
-    output.section("Calling contexts");
-    output.write("left: with all that is called from there; right: the function itself\n\n");
-    output.write(row(with_inner.heading("  "), own.heading("function")) + "\n");
+    if (extent_.full) output.section("Calling contexts");
+    const std::string space = extent_.full ? "\n" : "";
+    output.write("left: with all that is called from there; right: the function itself\n" + space);
+    output.write(row(with_inner.heading("  "), own.heading("function")) + space);
     for (const std::uint32_t frame : shown_)
         output.write(
             row(with_inner.row(inclusive(frame), "  "), own.row(exclusive(frame), text(frame))));
     if (shown_.empty()) output.write("  none is above the threshold\n");
+    write_left_out(left_out_, output);
     output.write("\n");
 }
 

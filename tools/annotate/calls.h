@@ -6,6 +6,7 @@
 #include "tools/profile/display_names.h"
 #include "tools/profile/profile.h"
 #include "tools/profile/stack_tree.h"
+#include "tools/table/brief.h"
 #include "tools/table/table.h"
 
 #include <cstddef>
@@ -19,7 +20,7 @@ namespace assay::annotate {
 class CallTable {
   public:
     CallTable(const Profile& profile, const Columns& columns, const std::vector<SortColumn>& sort,
-              const DisplayNames& names);
+              const DisplayNames& names, const Extent& extent);
 
     void write(Output& output) const;
     // Under the key "calls".
@@ -49,6 +50,7 @@ class CallTable {
     const Columns& columns_;
     const std::vector<SortColumn>& sort_;
     const DisplayNames& names_;
+    const Extent extent_;
     std::vector<Function> functions_;  // above the threshold, the most important first
 };
 
@@ -57,7 +59,7 @@ class CallTable {
 class TreeTable {
   public:
     TreeTable(const Profile& profile, const Columns& columns, const std::vector<SortColumn>& sort,
-              const DisplayNames& names);
+              const DisplayNames& names, const Extent& extent);
 
     void write(Output& output) const;
     // Under the key "tree".
@@ -69,6 +71,7 @@ class TreeTable {
         return Counts(exclusive_).subspan(frame * columns_.totals.size(), columns_.totals.size());
     }
     void keep_exclusive();
+    std::vector<std::uint32_t> most_important(const std::vector<SortColumn>& sort);
     void choose(const std::vector<SortColumn>& sort);
     std::string text(std::uint32_t frame) const;
 
@@ -76,8 +79,10 @@ class TreeTable {
     const DisplayNames& names_;
     StackTree tree_;
     std::vector<std::uint64_t> exclusive_;  // by frame and event
+    const Extent extent_;
     // Frames above the threshold, each followed by those in it, the most important first.
     std::vector<std::uint32_t> shown_;
+    std::size_t left_out_ = 0;  // frames above the threshold that are not shown
 };
 
 }  // namespace assay::annotate

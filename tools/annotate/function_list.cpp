@@ -62,17 +62,15 @@ double InclusiveColumn::line_share(std::string_view file, std::uint32_t line,
 }
 
 FunctionList::FunctionList(const Profile& profile, const std::vector<SortColumn>& sort,
-                           std::size_t top)
+                           const Extent& extent)
     : profile_(profile) {
-    constexpr std::size_t kLinesAround = 10, kLeast = 10;
-    if (top == 0) top = std::max(lines_of_page(), kLinesAround + kLeast) - kLinesAround;
     for (const std::size_t function : functions_in_order(profile, sort)) {
         if (!is_above_threshold(profile.by_source().counts(function), profile.totals(), sort,
                                 profile.header()))
             continue;
         functions_.push_back(function);
     }
-    shown_ = std::min(top, functions_.size());
+    shown_ = std::min(extent.rows, functions_.size());
 }
 
 std::vector<std::uint32_t> FunctionList::files(const OwnCode& own) const {
@@ -124,9 +122,7 @@ void FunctionList::write(const Columns& columns, const InclusiveColumn& inclusiv
             table.row(functions.counts(function), padded(shortened(name(function), names), names) +
                                                       "  " + shortened(file(function), files)));
     if (functions_.empty()) output.write("no function is above the threshold\n");
-    if (shown_ < functions_.size())
-        output.write(fmt::format("and {} more above the threshold: see --top=N and --full\n",
-                                 functions_.size() - shown_));
+    write_left_out(functions_.size() - shown_, output);
     output.write("\n");
 }
 

@@ -5,6 +5,7 @@
 #include "tools/annotate/inclusive.h"
 #include "tools/output/output.h"
 #include "tools/profile/profile.h"
+#include "tools/table/brief.h"
 #include "tools/table/table.h"
 
 #include <cstddef>
@@ -41,8 +42,8 @@ class InclusiveColumn {
 
 class FunctionList {
   public:
-    // Chooses up to `top` functions above the threshold; 0: as many as fit a page.
-    FunctionList(const Profile& profile, const std::vector<SortColumn>& sort, std::size_t top);
+    // Chooses functions above the threshold.
+    FunctionList(const Profile& profile, const std::vector<SortColumn>& sort, const Extent& extent);
 
     // The source files in own code of all functions above the threshold, in their order. Without
     // any, the source files of the chosen functions.

@@ -60,13 +60,15 @@ std::vector<std::size_t> GroupTable::counted_events(const Groups& profile, std::
 }
 
 GroupTable::GroupTable(const Groups& profile, std::string_view kind, const Columns& columns,
-                       const std::vector<SortColumn>& sort, const DisplayNames& names, bool lines)
+                       const std::vector<SortColumn>& sort, const DisplayNames& names, bool lines,
+                       const Extent& extent)
     : profile_(profile),
       kind_(kind),
       columns_(columns),
       sort_(sort),
       names_(names),
       lines_(lines),
+      extent_(extent),
       rest_(columns.totals.begin(), columns.totals.end()) {
     const std::vector<Groups::Group>& groups = profile.groups();
     std::vector<std::uint32_t> outer;
@@ -194,6 +196,25 @@ std::string GroupTable::line_text(const Groups::Line& line) const {
                        printable(names_(profile_.text(line.function))));
 }
 
+// The row, and with `lines_` the lines below it.
+std::vector<std::string> GroupTable::text_of(const Row& row, const Table& table) const {
+    const std::string text = std::string(2 * row.depth, ' ') + printable(row.text);
+    if (row.group == Groups::kNone) return {table.empty_row(text)};
+    const Groups::Group& group = profile_.groups()[row.group];
+    std::vector<std::string> all = {table.row(group.counts, text)};
+    if (!lines_) return all;
+    const std::string indentation(2 * row.depth + 4, ' ');
+    if (const std::string life = life_text(group); !life.empty())
+        all.push_back(table.empty_row(indentation + life));
+    const std::vector<Groups::Line> lines = lines_of(row.group);
+    for (std::size_t i = 0; i < std::min(lines.size(), kMostLines); ++i)
+        all.push_back(table.row(lines[i].counts, indentation + line_text(lines[i])));
+    if (lines.size() > kMostLines)
+        all.push_back(
+            table.empty_row(fmt::format("{}and {} more", indentation, lines.size() - kMostLines)));
+    return all;
+}
+
 void GroupTable::write(Output& output) const {
     Table table(columns_);
     for (const Row& row : rows_) {
@@ -201,28 +222,19 @@ void GroupTable::write(Output& output) const {
         table.fit(profile_.groups()[row.group].counts);
     }
     table.fit(rest_);
-    output.section(fmt::format("By {}", kind_));
+    if (extent_.full) output.section(fmt::format("By {}", kind_));
     output.write(table.heading(kind_));
+    std::size_t shown = 0, lines = 0;
     for (const Row& row : rows_) {
-        const std::string text = std::string(2 * row.depth, ' ') + printable(row.text);
-        if (row.group == Groups::kNone) {
-            output.write(table.empty_row(text));
-            continue;
-        }
-        output.write(table.row(profile_.groups()[row.group].counts, text));
-        if (!lines_) continue;
-        if (const std::string life = life_text(profile_.groups()[row.group]); !life.empty())
-            output.write(table.empty_row(std::string(2 * row.depth + 4, ' ') + life));
-        std::vector<Groups::Line> lines = lines_of(row.group);
-        const std::string indentation(2 * row.depth + 4, ' ');
-        for (std::size_t i = 0; i < std::min(lines.size(), kMostLines); ++i)
-            output.write(table.row(lines[i].counts, indentation + line_text(lines[i])));
-        if (lines.size() > kMostLines)
-            output.write(table.empty_row(
-                fmt::format("{}and {} more", indentation, lines.size() - kMostLines)));
+        const std::vector<std::string> text = text_of(row, table);
+        lines += text.size();
+        if (shown == extent_.rows || (lines > extent_.lines && shown != 0)) break;
+        ++shown;
+        for (const std::string& line : text) output.write(line);
     }
     if (any_count(rest_)) output.write(table.row(rest_, "(none)"));
     if (rows_.empty()) output.write("  none is above the threshold\n");
+    write_left_out(rows_.size() - shown, output);
     output.write("\n");
 }
 

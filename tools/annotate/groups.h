@@ -5,6 +5,7 @@
 #include "tools/output/output.h"
 #include "tools/profile/display_names.h"
 #include "tools/profile/groups.h"
+#include "tools/table/brief.h"
 #include "tools/table/table.h"
 
 #include <cstddef>
@@ -20,7 +21,8 @@ class GroupTable {
     // `lines` adds the source lines of the counts. Throws Error if the profile has no groups of the
     // kind.
     GroupTable(const Groups& profile, std::string_view kind, const Columns& columns,
-               const std::vector<SortColumn>& sort, const DisplayNames& names, bool lines);
+               const std::vector<SortColumn>& sort, const DisplayNames& names, bool lines,
+               const Extent& extent);
 
     void write(Output& output) const;
     // Under the key "groups".
@@ -45,6 +47,7 @@ class GroupTable {
     void add_gap(std::uint64_t from, std::uint64_t to, std::size_t depth);
     std::vector<Groups::Line> lines_of(std::uint32_t group) const;
     std::string line_text(const Groups::Line& line) const;
+    std::vector<std::string> text_of(const Row& row, const Table& table) const;
     void write_json(std::uint32_t group, JsonWriter& json) const;
 
     const Groups& profile_;
@@ -53,6 +56,7 @@ class GroupTable {
     const std::vector<SortColumn>& sort_;
     const DisplayNames& names_;
     const bool lines_;
+    const Extent extent_;
     std::vector<std::uint32_t> shown_;  // outermost groups of the kind, in order
     std::vector<Row> rows_;
     std::vector<std::uint64_t> rest_;  // counts outside all groups of the kind

@@ -64,8 +64,10 @@ void add_choice_options(CommandLine& line, Arguments& arguments) {
                   "show all events, and all functions and lines above the threshold, as "
                   "cg_annotate does");
     line.add_flag("--wide", arguments.plain.wide, "show all events");
-    line.add_number("--top", arguments.plain.top, std::size_t{1}, std::size_t{1'000'000}, "N",
-                    "show N functions, and their sources; default: as many as fit a screen");
+    line.add_number(
+        "--top", arguments.plain.top, std::size_t{1}, std::size_t{1'000'000}, "N",
+        "show N functions with their sources, or N rows of another table; default: as many as "
+        "fit a screen");
     line.add_flag("--diff", arguments.plain.difference, "show the counts of NEW less those of OLD");
     line.add_choice(
         "--match", arguments.match, "alike|exact",

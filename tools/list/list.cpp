@@ -158,13 +158,6 @@ Cells cells(const Options& options) {
     return options.full ? Cells::kCountsAndShares : Cells::kShares;
 }
 
-// The lines of a screen below the head of the output.
-std::size_t lines_left(const Columns& columns) {
-    constexpr std::size_t kHead = 6, kLeast = 10;
-    return std::max(lines_of_page(), columns.shown.size() + kHead + kLeast) - kHead -
-           columns.shown.size();
-}
-
 void write_head(const Options& options, const Profile& profile, const ValuePrinter& values,
                 bool counted, Output& output) {
     if (options.full) output.section("Instructions");
@@ -233,7 +226,7 @@ void list(const Options& options, Output& output) {
     Hottest hot;
     Table table(columns);  // if `brief`
     if (options.brief()) {
-        hot = hottest(functions, weight, options.threshold, lines_left(columns));
+        hot = hottest(functions, weight, options.threshold, fitting(columns).lines);
         for (const std::vector<const Row*>& rows : hot.rows)
             for (const Row* const row : rows) table.fit(row->counts(profile));
         output.write(FunctionWriter::heading(table));

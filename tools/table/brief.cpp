@@ -41,6 +41,19 @@ std::vector<std::size_t> important_events(std::size_t first, const events::Heade
     return shown;
 }
 
+Extent fitting(const Columns& columns) {
+    constexpr std::size_t kAround = 8, kLeast = 10;
+    const std::size_t others = kAround + columns.shown.size();
+    const std::size_t lines = std::max(lines_of_page(), others + kLeast) - others;
+    return {lines, lines};
+}
+
+void write_left_out(std::size_t rows, Output& output) {
+    if (rows != 0)
+        output.write(fmt::format("and {} more above the threshold: see --top=N and --full\n",
+                                 with_thousands(rows)));
+}
+
 void write_brief_totals(const Columns& columns, Output& output) {
     std::vector<std::vector<std::string>> rows;
     for (const std::size_t column : columns.shown) {

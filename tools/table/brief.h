@@ -15,6 +15,17 @@ namespace assay {
 std::vector<std::size_t> important_events(std::size_t first, const events::Header& header,
                                           Counts totals);
 
+// How many rows a table shows, at least one.
+struct Extent {
+    std::size_t rows, lines;  // rows can have several lines
+    // All rows, of any number of lines, and its title.
+    bool full = false;
+};
+// As many rows as fit a page below the name of the profile and its totals.
+Extent fitting(const Columns& columns);
+// Tells that more rows are above the threshold, unless there are none.
+void write_left_out(std::size_t rows, Output& output);
+
 // The totals of the events shown, each with what it counts.
 void write_brief_totals(const Columns& columns, Output& output);
 
