@@ -381,7 +381,7 @@ class ContextsOfAllProfilers(unittest.TestCase):
         self.profile("calling plain", plugin="cache")
         old = self.out
         self.profile("calling recursion", plugin="cache")
-        shown = run([support.ASSAY, "diff", "--threshold=0", old, self.out])
+        shown = run([support.ASSAY, "diff", "--full", "--threshold=0", old, self.out])
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertRegex(shown.stdout, r"> recursion > descend  \(0x -> 10x\)\n")
         self.assertRegex(shown.stdout, r"> plain > twice  \(5x -> 0x\)\n")

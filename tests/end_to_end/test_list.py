@@ -123,7 +123,7 @@ class List(unittest.TestCase):
                 re.findall(r"^ *1,\d+ +\d+ +(\w+)  \?$", shown, re.MULTILINE)]
         self.assertGreaterEqual(len(rows), 5)
         self.assertEqual(rows, [0x1000 + 64 * i for i in range(500 - len(rows), 500)])
-        self.assertIn(f"and {500 - len(rows)} more instructions above the threshold", shown)
+        self.assertIn(f"and {500 - len(rows)} more above the threshold", shown)
         by_dr = self.good(listed(path, "--show=Dr")).stdout
         self.assertRegex(by_dr, r"-- f0  .*\n1,000        1000  \?\n  999        1040  \?\n")
         self.assertEqual(len(re.findall(r"^ *\d.*  \?$", self.good(listed(path, "--full")).stdout,

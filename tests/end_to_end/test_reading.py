@@ -331,7 +331,7 @@ class SameAsCachegrind(unittest.TestCase):
                 self.assertEqual(annotate("--diff", "--match=exact", *options, *pair), expected)
 
     def test_different_events_are_refused_with_both_lists(self):
-        for command in ("annotate", "merge", "diff"):
+        for command in ("annotate", "merge"):
             result = run([ASSAY, command, self.files[0], self.folder / "work.cg"])
             self.assertEqual(result.returncode, support.failure_status([command]))
             self.assertIn("(Ir Dr Dw)", result.stderr)
@@ -565,7 +565,7 @@ class Shown(unittest.TestCase):
 
     def test_difference_of_stacks_and_values(self):
         pair = [DATA / "stacks-old.events", DATA / "stacks-new.events"]
-        text = run([ASSAY, "diff", "--mod-funcname=s/one/two/", *pair]).stdout
+        text = run([ASSAY, "diff", "--full", "--mod-funcname=s/one/two/", *pair]).stdout
         stacks, values = text.split("-- Call stacks that changed")[1].split("-- Values that changed")
         self.assertEqual(stacks.split("\n")[3:5],
                          ["+40  +200.0%    0     main > two > leaf", ""])
@@ -584,7 +584,7 @@ class Shown(unittest.TestCase):
                          ["#! stack 1 in=0 call=0:0x0 main", "#! stack 2 in=1 call=0:0x0 one",
                           "#! stack 3 in=2 call=0:0x0 leaf -40"])
         self.assertEqual(run([ASSAY, "annotate", out]).returncode, 0)
-        same = run([ASSAY, "diff", pair[0], pair[0]]).stdout
+        same = run([ASSAY, "diff", "--full", pair[0], pair[0]]).stdout
         self.assertEqual(same.count("no change reaches the threshold"), 2)
         self.assertNotIn("Values", same)
 

@@ -291,7 +291,7 @@ void Breakdown::location(const events::Location& location) {
 }
 
 void Breakdown::values(const Instruction&, const events::Hotlist& list) {
-    if (side_ == Side::kOld) old_totals_[list.name] += list.total;
+    totals_[list.name][index(side_)] += list.total;
     const auto [entry, is_new] = lists_.try_emplace(
         {replaced(file_, file_names_), replaced(function_, function_names_), list.name});
     events::merge(entry->second[index(side_)], list, kMostValues);
@@ -349,6 +349,7 @@ void Breakdown::match_stacks() {
 }
 
 std::vector<Change> Breakdown::stack_changes() const {
+    if (!has_stacks()) return {};
     std::vector<Change> changes;
     for (const StackTree::Frame& frame : stacks_->frames()) {
         const Counts counts = frame.counts;
@@ -363,9 +364,9 @@ std::vector<ValueChange> Breakdown::value_changes(double percent) const {
         const std::string &file = std::get<0>(key), &function = std::get<1>(key),
                           &name = std::get<2>(key);
         const auto& lists = both;
-        const auto total = old_totals_.find(name);
-        const double least =
-            total == old_totals_.end() ? 0 : percent / 100 * static_cast<double>(total->second);
+        const auto [old_total, new_total] = totals_.find(name)->second;
+        if (old_total == 0 || new_total == 0) continue;
+        const double least = percent / 100 * static_cast<double>(old_total);
         const std::uint64_t error = lists[index(Side::kOld)].error + lists[index(Side::kNew)].error;
         const auto add = [&](std::uint64_t value) {
             const ValueChange change = {file,

@@ -120,7 +120,8 @@ class Breakdown final : public events::Handler {
     // `names` also matches contexts by changed names.
     void match(FunctionMatching& functions, bool names);
 
-    bool has_stacks() const { return stacks_ && stacks_->frames().size() > 1; }
+    // True if both profiles have contexts.
+    bool has_stacks() const { return !has_frame_[0].empty() && !has_frame_[1].empty(); }
     // Changes of the exclusive counts of contexts, without names: change i belongs to frame i of
     // stacks().
     std::vector<Change> stack_changes() const;
@@ -129,7 +130,8 @@ class Breakdown final : public events::Handler {
     bool counts_calls() const { return counts_calls_[0] && counts_calls_[1]; }
 
     // Values whose counts differ by more than the error of their lists, and by at least `percent`
-    // of the old total of all lists with that name. The largest changes first.
+    // of the old total of all lists with that name. The largest changes first. Lists that only one
+    // profile has are left out.
     std::vector<ValueChange> value_changes(double percent) const;
 
   private:
@@ -156,7 +158,7 @@ class Breakdown final : public events::Handler {
     std::array<std::vector<bool>, 2> has_frame_;  // by side: the frames of its contexts
     std::vector<std::uint32_t> frames_;  // by the number of a context in the file being read
     std::map<ListKey, std::array<events::Hotlist, 2>> lists_;
-    std::map<std::string, std::uint64_t, std::less<>> old_totals_;  // by name of the list
+    std::map<std::string, std::array<std::uint64_t, 2>, std::less<>> totals_;  // by list, by side
 };
 
 }  // namespace assay::diff

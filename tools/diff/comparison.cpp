@@ -100,7 +100,7 @@ void Comparison::choose_events(const Options& options) {
     std::vector<events::Header> headers;
     std::transform(paths.begin(), paths.end(), std::back_inserter(headers),
                    [&](const std::string& path) { return events::read_header(path, events_); });
-    if (!named.empty()) choose_common_events(headers, paths, named);
+    choose_common_events(headers, paths, named);
     // Files of former releases do not estimate cycles, and the formula can need an event that only
     // one side has.
     const std::vector<std::string>& kept = events_.names;
@@ -121,8 +121,8 @@ void Comparison::choose_events(const Options& options) {
         });
 }
 
-// Chooses the events that all files have. Throws Error if one that the user named is not among
-// them.
+// Chooses the events that all files have, if there are any. Throws Error if one that the user named
+// is not among them.
 void Comparison::choose_common_events(
     const std::vector<events::Header>& headers, const std::vector<std::string>& paths,
     const std::vector<std::pair<std::string, std::string>>& named) {
@@ -147,6 +147,7 @@ void Comparison::choose_common_events(
                         wanted, paths[static_cast<std::size_t>(without - headers.begin())],
                         wanted));
         }
+    if (common.empty()) return;
     events_ = events::choice_of(common);
     events_.leaves_out_others = true;
     for (const events::Event& event : left_out)
@@ -310,7 +311,7 @@ std::vector<std::string> Comparison::warnings() const {
         const auto other =
             std::find_if(old_ones.begin(), old_ones.end(),
                          [&name = name](const auto& each) { return each.first == name; });
-        if (other != old_ones.end() && other->second != text)
+        if (other != old_ones.end() && other->second != text && is_setting(name))
             warnings.push_back(
                 fmt::format("Warning: the profiles were made differently: {}: \"{}\" and \"{}\"",
                             name, other->second, text));

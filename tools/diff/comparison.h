@@ -16,9 +16,8 @@ namespace assay::diff {
 
 class Comparison {
   public:
-    // Adds up the files of each side. Throws Error if a file cannot be read, or if the files have
-    // different events. If the options name events, the comparison uses only the events that all
-    // files have.
+    // Adds up the files of each side, and compares the events that all have. Throws Error if a file
+    // cannot be read, or if the files have no event in common.
     Comparison(const Options& options, std::vector<std::string> old_paths,
                std::vector<std::string> new_paths);
 

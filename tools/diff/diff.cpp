@@ -129,6 +129,10 @@ void add_options(CommandLine& line, Arguments& arguments) {
         "--threshold", arguments.threshold, "P",
         "show functions whose first sort event changed by at least P % of OLD's total, 0 to "
         "20; default: 0.1");
+    line.add_flag(
+        "--full", arguments.plain.full,
+        "show all events, and all changes above the threshold; default: those that matter "
+        "most, on a screen");
     line.add_flag("--json", arguments.json, "the same as --format=json");
     add_source_search(line, arguments.plain.new_sources);
     line.add_list("--old-map", arguments.old_moved, "OLD=NEW",

@@ -29,9 +29,10 @@ struct Options {
     std::string out;                 // empty: standard output
     Format format = Format::kText;
     std::vector<Replacement> file_names, function_names, commands;
-    std::vector<std::string> show;  // empty: all events
+    std::vector<std::string> show;  // empty: all events; of a text, those that matter unless `full`
     std::vector<SortEvent> sort;    // empty: all, in the order of the file
     double threshold = 0.1;
+    bool full = false;  // show all rows and events
     bool match = true;  // match functions whose names have changed
     std::string by;     // the kind of groups to compare; empty: functions
     std::vector<Limit> limits;

@@ -3,11 +3,14 @@
 #include "framework/events/writer.h"
 #include "framework/support/text.h"
 #include "tools/diff/changes.h"
+#include "tools/table/brief.h"
 #include "tools/table/table.h"
 
 #include <fmt/core.h>
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <span>
 
 namespace assay::diff {
 namespace {
@@ -179,8 +182,46 @@ void write_json(const Options& options, const Programs& programs, Sink& sink) {
 
 namespace {
 
-void write_header(const Comparison& comparison, Output& output) {
-    output.section("Difference");
+constexpr std::string_view kAll = "--full";  // shows all rows
+
+// What all tables of a text share.
+struct View {
+    const Options& options;
+    const Comparison& comparison;
+    std::vector<std::size_t> shown;  // events
+    std::size_t rows;                // of each table
+
+    void title(std::string_view text, Output& output) const {
+        if (options.full) output.section(text);
+    }
+};
+
+// The events that cause most of the changes, unless the user wants others.
+std::vector<std::size_t> events_to_show(const Options& options, const Comparison& comparison,
+                                        std::span<const Change> totals) {
+    if (options.full || !options.show.empty() || !options.by.empty()) return comparison.shown();
+    std::vector<std::uint64_t> sizes(comparison.header().events.size());
+    for (const Change& change : totals)
+        for (std::size_t i = 0; i < sizes.size(); ++i)
+            sizes[i] += change.before[i] > change.after[i] ? change.before[i] - change.after[i]
+                                                           : change.after[i] - change.before[i];
+    return important_events(comparison.sort().front().event, comparison.header(), sizes);
+}
+
+View view_of(const Options& options, const Comparison& comparison) {
+    // Lines around the tables and of each table without its rows.
+    constexpr std::size_t kAround = 9, kOfTable = 2, kLeast = 5;
+    const std::size_t tables = comparison.breakdown().has_stacks() && options.by.empty() ? 2 : 1;
+    const std::size_t page = std::max(lines_of_page(), kAround) - kAround;
+    const std::size_t rows = std::max(page / tables, kOfTable + kLeast) - kOfTable;
+    const Change total = comparison.totals();
+    return {options, comparison, events_to_show(options, comparison, {&total, 1}),
+            options.full ? std::numeric_limits<std::size_t>::max() : rows};
+}
+
+void write_header(const View& view, Output& output) {
+    const Comparison& comparison = view.comparison;
+    view.title("Difference", output);
     const auto describe = [&](std::string_view name, const std::vector<std::string>& paths,
                               const Profile& profile) {
         output.write(fmt::format("{}  {}  ({})\n", name, printable(join(paths, ", ")),
@@ -210,55 +251,58 @@ std::string stack_text(const Comparison& comparison, std::uint32_t frame) {
     return text;
 }
 
-// Writes nothing if there are no changes and no title.
 template <typename Text>
-void write_changes(const Options& options, const Comparison& comparison,
-                   const std::vector<const Change*>& chosen, std::string_view heading,
-                   Output& output, const Text& text_of) {
-    ChangeTable table(comparison.header(), comparison.shown(), options.color);
+void write_changes(const View& view, const std::vector<const Change*>& changes,
+                   std::string_view heading, Output& output, const Text& text_of) {
+    const auto chosen = std::span(changes).first(std::min(changes.size(), view.rows));
+    ChangeTable table(view.comparison.header(), view.shown, view.options.color);
     for (const Change* change : chosen) table.fit(*change);
     if (chosen.empty()) output.write("no change reaches the threshold\n");
     if (!chosen.empty()) output.write(table.heading(heading));
     for (const Change* change : chosen) output.write(table.row(*change, text_of(*change)));
+    write_left_out(changes.size() - chosen.size(), output, kAll);
 }
 
-void write_stacks(const Options& options, const Comparison& comparison, Output& output) {
-    const Breakdown& breakdown = comparison.breakdown();
+void write_stacks(const View& view, Output& output) {
+    const Breakdown& breakdown = view.comparison.breakdown();
     if (!breakdown.has_stacks()) return;
     const std::vector<Change> changes = breakdown.stack_changes();
+    const std::vector<const Change*> important = view.comparison.important_stacks(changes);
+    if (important.empty() && !view.options.full) return;
     output.write("\n");
-    output.section("Call stacks that changed");
-    write_changes(options, comparison, comparison.important_stacks(changes),
-                  "calls, the outermost first", output, [&](const Change& change) {
-                      return stack_text(comparison,
-                                        static_cast<std::uint32_t>(&change - changes.data()));
-                  });
+    view.title("Call stacks that changed", output);
+    write_changes(view, important, "calls, the outermost first", output, [&](const Change& change) {
+        return stack_text(view.comparison, static_cast<std::uint32_t>(&change - changes.data()));
+    });
 }
 
-void write_values(const Options& options, const Comparison& comparison, Output& output) {
+void write_values(const View& view, Output& output) {
+    const Comparison& comparison = view.comparison;
     const std::vector<ValueChange> changes =
-        comparison.breakdown().value_changes(options.threshold);
+        comparison.breakdown().value_changes(view.options.threshold);
     if (changes.empty()) return;
     output.write("\n");
-    output.section("Values that changed");
+    view.title("Values that changed", output);
     constexpr std::size_t kCountWidth = 15, kValueWidth = 20;
     output.write(fmt::format("{:>{}}  {:>{}}  {:>{}}  {}\n", "old", kCountWidth, "new", kCountWidth,
                              "value", kValueWidth, "list and function"));
-    for (const ValueChange& change : changes)
+    const auto shown = std::span(changes).first(std::min(changes.size(), view.rows));
+    for (const ValueChange& change : shown)
         output.write(
             fmt::format("{:>{}}  {:>{}}  {:>{}}  {} {}:{}\n", with_thousands(change.before),
                         kCountWidth, with_thousands(change.after), kCountWidth,
                         fmt::format("{:#x}", change.value), kValueWidth, printable(change.list),
                         printable(change.file), printable(comparison.names()(change.function))));
+    write_left_out(changes.size() - shown.size(), output, kAll);
 }
 
-void write_totals(const Options& options, const Comparison& comparison, Output& output) {
-    const Change total = comparison.totals();
-    ChangeTable totals(comparison.header(), comparison.shown(), options.color);
+void write_totals(const View& view, Output& output) {
+    const Change total = view.comparison.totals();
+    ChangeTable totals(view.comparison.header(), view.shown, view.options.color);
     totals.fit(total);
     totals.fit(total.before);
     totals.fit(total.after);
-    output.section("Totals");
+    view.title("Totals", output);
     output.write(totals.heading(""));
     output.write(totals.row(total.before, "old"));
     output.write(totals.row(total.after, "new"));
@@ -279,25 +323,29 @@ std::string program_text(const Programs::Program& program) {
 }  // namespace
 
 void write_text(const Options& options, const Comparison& comparison, Output& output) {
-    write_header(comparison, output);
-    write_totals(options, comparison, output);
+    const View view = view_of(options, comparison);
+    write_header(view, output);
+    write_totals(view, output);
     if (!options.by.empty()) {
-        output.section(fmt::format("Counts by {} that changed", options.by));
+        view.title(fmt::format("Counts by {} that changed", options.by), output);
         return write_changes(
-            options, comparison, comparison.important_groups(), options.by, output,
+            view, comparison.important_groups(), options.by, output,
             [&](const Change& change) { return printable(comparison.group_text(change)); });
     }
-    output.section("Functions that changed");
-    write_changes(options, comparison, comparison.important_functions(), "file:function", output,
+    view.title("Functions that changed", output);
+    write_changes(view, comparison.important_functions(), "file:function", output,
                   [&](const Change& change) { return comparison.place_text(change); });
-    write_stacks(options, comparison, output);
-    write_values(options, comparison, output);
+    write_stacks(view, output);
+    write_values(view, output);
 }
 
 void write_text(const Options& options, const Programs& programs, Output& output) {
-    output.section("Programs");
+    if (options.full) output.section("Programs");
     const Comparison& first = *programs.all.front().comparison;
-    ChangeTable table(first.header(), first.shown(), options.color);
+    std::vector<Change> totals;
+    for (const Programs::Program& each : programs.all) totals.push_back(each.comparison->totals());
+    const std::vector<std::size_t> shown = events_to_show(options, first, totals);
+    ChangeTable table(first.header(), shown, options.color);
     for (const Programs::Program& each : programs.all) table.fit(each.comparison->totals());
     output.write(table.heading("command"));
     for (const Programs::Program& each : programs.all)

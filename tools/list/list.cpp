@@ -245,11 +245,7 @@ void list(const Options& options, Output& output) {
             fmt::format("Warning: no instructions are shown: {}\n\n", printable(object.problem())));
         said[functions[i].object] = true;
     }
-    if (hot.left_out != 0)
-        output.write(
-            fmt::format("and {} more instructions above the threshold: see "
-                        "--function=REGEX and --full\n",
-                        with_thousands(hot.left_out)));
+    write_left_out(hot.left_out, output, "--function=REGEX and --full");
     output.finish();
 }
 

@@ -30,6 +30,12 @@ bool names_file(std::string_view description) {
 
 }  // namespace
 
+bool is_setting(std::string_view description) {
+    // Different ranks of an MPI program are no difference between runs.
+    return description != "Rank" && description != "Types" &&
+           description != events::kSamplingError && !names_file(description);
+}
+
 void Heads::add(const std::string& path, const events::Header& header) {
     if (commands_.empty()) {
         first_path_ = path;
@@ -73,8 +79,7 @@ void Heads::compare_descriptions(const std::string& path, const Descriptions& ot
         if (!seen.insert(name).second) continue;
         const std::string one = text_of(first, name), another = text_of(here, name);
         if (one == another) continue;
-        // Different ranks of an MPI program are no difference between runs.
-        if (name != "Rank")
+        if (is_setting(name))
             differences_.push_back(
                 fmt::format("{}: {} in {}, {} in {}", name, one, first_path_, another, path));
         different.insert(name);

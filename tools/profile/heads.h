@@ -17,6 +17,9 @@ namespace assay {
 
 using Descriptions = decltype(events::Header::descriptions);
 
+// False for descriptions that tell what a run has found, or where, and not how it was made.
+bool is_setting(std::string_view description);
+
 class Heads {
   public:
     // Adds the head of a file that is about to be read. From now on, object() refers to this file.

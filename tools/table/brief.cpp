@@ -48,10 +48,10 @@ Extent fitting(const Columns& columns) {
     return {lines, lines};
 }
 
-void write_left_out(std::size_t rows, Output& output) {
+void write_left_out(std::size_t rows, Output& output, std::string_view options) {
     if (rows != 0)
-        output.write(fmt::format("and {} more above the threshold: see --top=N and --full\n",
-                                 with_thousands(rows)));
+        output.write(fmt::format("and {} more above the threshold: see {}\n", with_thousands(rows),
+                                 options));
 }
 
 void write_brief_totals(const Columns& columns, Output& output) {

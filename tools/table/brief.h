@@ -6,6 +6,7 @@
 #include "tools/table/table.h"
 
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 namespace assay {
@@ -23,8 +24,9 @@ struct Extent {
 };
 // As many rows as fit a page below the name of the profile and its totals.
 Extent fitting(const Columns& columns);
-// Tells that more rows are above the threshold, unless there are none.
-void write_left_out(std::size_t rows, Output& output);
+// Tells that more rows are above the threshold, and which options show them, unless there are none.
+void write_left_out(std::size_t rows, Output& output,
+                    std::string_view options = "--top=N and --full");
 
 // The totals of the events shown, each with what it counts.
 void write_brief_totals(const Columns& columns, Output& output);
