@@ -655,6 +655,8 @@ class Shown(unittest.TestCase):
 
     def test_help_names_every_command(self):
         text = run([ASSAY, "--help"]).stdout
+        self.assertEqual(run([ASSAY, "-h"]).stdout, text)
+        self.assertIn("  assay run --help ", text)
         for name in ("annotate", "merge", "diff", "list", "export", "simpoint", "report", "plugins",
                      "check-plugin", "completion", "trace"):
             self.assertIn(f"  assay {name} ", text)

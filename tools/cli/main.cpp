@@ -53,9 +53,10 @@ int dispatch(int argc, char** argv) {
         if (first != "run") assay::events::remove_incomplete_files_on_signals();
         return command->main(argc - 1, argv + 1);
     }
-    if (first != "help") return assay::run_main(std::vector<std::string>(argv + 1, argv + argc));
-    if (argc > 2) return help_of(argv[2], argv[0]);
-    assay::print_text(assay::run_help());
+    const bool is_help = first == "help" || first == "--help" || first == "-h";
+    if (!is_help) return assay::run_main(std::vector<std::string>(argv + 1, argv + argc));
+    if (first == "help" && argc > 2) return help_of(argv[2], argv[0]);
+    assay::print_text(assay::first_help());
     return 0;
 }
 

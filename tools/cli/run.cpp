@@ -23,16 +23,11 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view kRunHead =
+constexpr std::string_view kFirstSteps =
     R"(Runs a program under profilers and writes their results to an events file.
 
   assay [--plugin=NAME[,NAME...]] [options] [--] PROGRAM [ARG...]
 
-Other commands; each has its own --help:
-
-)";
-
-constexpr std::string_view kExamples = R"(
 First steps:
 
   assay ls -l                           where does ls miss the caches?
@@ -41,6 +36,16 @@ First steps:
   assay --plugin=cache --D1=32768,8,64 --out=small.out -- ./program input.txt
   assay plugins                         other profilers
   assay plugins cache                   what --D1 means, and what is counted
+  assay run --help                      all options of a run
+
+Other commands; each has its own --help:
+
+)";
+
+constexpr std::string_view kRunHead =
+    R"(Runs a program under profilers and writes their results to an events file.
+
+  assay [run] [--plugin=NAME[,NAME...]] [options] [--] PROGRAM [ARG...]
 
 The program behaves as it would alone: input, output, exit status and signals
 pass through. Build it with -g to get source lines. Without --plugin, assay
@@ -122,16 +127,15 @@ std::vector<Option> run_options() {
     return collector::options_of(collector::kRun);
 }
 
-std::string run_help() {
-    return fmt::format("{}{}{}{}{}", kRunHead, command_table(), kExamples,
-                       help_table(run_options()), kRunTail);
+std::string first_help() {
+    return fmt::format("{}{}", kFirstSteps, command_table());
 }
 
 int run_main(std::span<const std::string> arguments) {
     const collector::CommandWords line = collector::parse_command_line(arguments);
     collector::CoreSettings settings = collector::take_core_settings(line.settings);
     if (settings.help) {
-        print_text(run_help());
+        print_text(fmt::format("{}{}{}", kRunHead, help_table(run_options()), kRunTail));
         return 0;
     }
     if (settings.version) {

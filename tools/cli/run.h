@@ -16,8 +16,8 @@ int run_main(std::span<const std::string> arguments);
 // The options of assay itself, without those of profilers.
 std::vector<Option> run_options();
 
-// The text of --help.
-std::string run_help();
+// The text of `assay --help`: first steps and all commands.
+std::string first_help();
 
 // The text of `assay --version --verbose` (version.cpp): version, processor, features that programs
 // see, kernel and libraries. `driver` is "" for the installed driver. `hidden` is the value of

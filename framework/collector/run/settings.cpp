@@ -57,7 +57,7 @@ std::string value_of(const Setting& setting, const ProfilerOption& option) {
     const std::string where = setting.origin.empty() ? "" : setting.origin + ": ";
     throw Error(fmt::format("{}unknown option {}{}; {}", where, dashes, setting.name,
                             meant.empty()
-                                ? std::string("see: assay --help, assay plugins NAME")
+                                ? std::string("see: assay run --help, assay plugins NAME")
                                 : fmt::format("did you mean {}{}{}?", dashes, meant, owner)));
 }
 
