@@ -15,6 +15,7 @@
 #include "framework/trace/allocation_log.h"
 #include "framework/trace/context_nodes.h"
 #include "framework/trace/launch.h"
+#include "framework/trace/object_sites.h"
 #include "framework/trace/value_lists.h"
 
 #include <atomic>
@@ -319,7 +320,7 @@ struct Run {
     std::uint64_t stride;    // of the run
     std::uint64_t reserved;
 };
-static_assert(sizeof(Run) == 32);
+static_assert(sizeof(Run) == 32 && sizeof(ObjectRun) == sizeof(Run), "they have the same place");
 // In the higher half of Run::expected, where no address of the program is: leaves out no more.
 inline constexpr std::uint32_t kNoneExpected = 0x7fffffff;
 
@@ -415,6 +416,14 @@ inline constexpr bool tells_contexts(const Spec& spec) {
 inline constexpr bool records_objects(const Spec& spec) {
     return spec.objects != Spec::kNoObjects && (spec.captures & kCaptureReferences) != 0 &&
            spec.data.sets != 0;
+}
+// True if a process with one thread leaves out references of a group to the object of its last
+// record: ObjectRun. The runs are where those of Filter::kRuns would be. The executions of blocks
+// tell which groups have long runs.
+inline constexpr bool leaves_out_objects(const Spec& spec) {
+    return records_objects(spec) && !spec.data.runs() && (spec.captures & kCaptureBlockCounts) &&
+           !has_bursts(spec.regions) && spec.regions.from_instruction <= 1 &&
+           spec.regions.to_instruction == 0;
 }
 inline constexpr std::uint64_t contexts_offset(std::uint32_t slot) {
     return thread_offset(kMaxThreads) + slot * kContextsBytes;

@@ -215,7 +215,7 @@ class Driver {
         if (context == nullptr || !cache_.reserve()) fail("no memory");
         window_ = cache_.open_window();
         regions_.initialise(trace_.spec());
-        cache_.initialise(*context, trace_.spec());
+        cache_.initialise(*context, trace_.spec(), trace_.object_runs().regions());
     }
 
     void translate(const Code& code, const std::string& name) {

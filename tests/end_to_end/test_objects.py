@@ -220,6 +220,14 @@ class Objects(unittest.TestCase):
         self.assertEqual(self.groups(), {("heap", "threads", 1, 2 * SIZE): 2 * WORDS,
                                          ("heap", "work", 2, 2 * SIZE): 2 * WORDS})
 
+    def test_second_thread(self):
+        """What the first thread leaves out of the trace counts, and a second one leaves out nothing."""
+        self.profile(PROGRAMS / "objects", "handed", plugin="cache")
+        found = self.groups(event="Dr", functions=("count_in",))
+        self.assertEqual(found, {("heap", "handed", 1, 65536): 9000,
+                                 ("static", "left_counter", 0, 0): 9000,
+                                 ("static", "right_counter", 0, 0): 9000})
+
     def test_child(self):
         """Blocks of before a fork are known, but not where they were allocated."""
         self.profile(PROGRAMS / "objects", "child", options=["--quiet"])
@@ -249,7 +257,8 @@ class Objects(unittest.TestCase):
     def test_with_all_references(self):
         """The same counts, whether a filter leaves out references or another profiler gets all."""
         def counts(plugin):
-            self.profile(*program, plugin=plugin)
+            self.profile(*program, plugin=plugin,
+                         options=["--quiet", "--alloc-functions=pool_alloc(size=2)"])
             document = self.annotate()
             columns = [i for i, column in enumerate(document["events"])
                        if column["name"] in ("Dr", "Dw", "D1mr", "D1mw", "DLmr", "DLmw")]
@@ -265,7 +274,7 @@ class Objects(unittest.TestCase):
             return {key: sums for key, sums in found.items() if any(sums)}
 
         for program in ([PROGRAMS / "objects", "blocks"], [PROGRAMS / "objects", "others"],
-                        ["sort", "--version"]):
+                        [PROGRAMS / "objects", "large"], ["sort", "--version"]):
             filtered = counts("cache")
             self.assertGreater(len(filtered), 100)
             self.assertTrue(filtered == counts("cache,effective_address"), program)

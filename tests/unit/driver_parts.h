@@ -77,7 +77,7 @@ class DriverParts {
         REQUIRE(memory_there != MAP_FAILED);
         std::memset(memory_there, 0xcc, kCodeBytes);
         memory.add({.start = start, .end = start + kCodeBytes});
-        cache.initialise(*context, trace.spec());
+        cache.initialise(*context, trace.spec(), trace.object_runs().regions());
     }
     DriverParts(const DriverParts&) = delete;
     DriverParts& operator=(const DriverParts&) = delete;

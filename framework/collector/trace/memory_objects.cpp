@@ -240,7 +240,10 @@ void MemoryObjects::end_block(std::uint32_t number, std::uint64_t died) {
          outer = blocks_[outer].outer)
         ++depth;
     past_.add(block.start, {block.end, block.born, died, object_of_block(block)}, depth);
-    if (block.object == HeapBlocks::kNone) return;
+    if (block.object == HeapBlocks::kNone) {
+        touched_until_.erase(number);
+        return;
+    }
     DataObject& object = objects_[block.object];
     object.live -= std::min(object.live, block.end - block.start);
     object.last = std::max(object.last, entry(died).time);
@@ -256,7 +259,10 @@ void MemoryObjects::add_life(std::uint32_t number, std::uint64_t time) {
     object.lifetimes += died - born;
     const auto [first, last] = blocks_.touched(number);
     if (first > last) return;
-    const std::uint64_t end = std::clamp(times_.of(last), born, died);
+    std::uint64_t until = times_.of(last);
+    if (const auto left_out = touched_until_.extract(number))
+        until = std::max(until, left_out.mapped());
+    const std::uint64_t end = std::clamp(until, born, died);
     object.touched += end - std::clamp(times_.of(first), born, end);
 }
 
@@ -356,12 +362,14 @@ MemoryObjects::Found MemoryObjects::find_in_image(std::uint64_t address, std::ui
                                                   Image& image) {
     read_symbols(image);
     const symbols::DataSymbols* const symbols = image.symbols;
-    const std::uint32_t whole = objects_.of(Kind::kFile, image.file);
-    const Found unnamed{address, address + 1, whole, &areas_version_, areas_version_};
-    if (symbols == nullptr) return unnamed;
+    const auto unnamed = [&] {
+        const std::uint32_t whole = objects_.of(Kind::kFile, image.file);
+        return Found{address, address + 1, whole, &areas_version_, areas_version_};
+    };
+    if (symbols == nullptr) return unnamed();
     const std::uint64_t bias = start - symbols->address_of_offset(image.offset);
     const auto here = symbols->find(address - bias);
-    if (!here) return unnamed;
+    if (!here) return unnamed();
     const std::uint32_t object = objects_.of_variable(*here->symbol, Kind::kVariable, image.file);
     return {here->start + bias, here->end + bias, object, &areas_version_, areas_version_};
 }

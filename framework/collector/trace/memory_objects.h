@@ -17,6 +17,7 @@
 #include "framework/symbols/frame_variables.h"
 #include "framework/trace/allocation_log.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -52,6 +53,11 @@ class MemoryObjects {
     RecordTimes& times() { return times_; }
     // Called for a reference to a block. `record` is the number of the record.
     void touch(std::uint32_t block, std::uint64_t record) { blocks_.touch(block, record); }
+    // Called for the last of some references to a block, at a time in instructions of the process.
+    void touch_until(std::uint32_t block, std::uint64_t time) {
+        std::uint64_t& known = touched_until_[block];
+        known = std::max(known, time);
+    }
     // Called at the end. Blocks that still exist have lived until now.
     void end();
 
@@ -161,6 +167,7 @@ class MemoryObjects {
     HeapCurve heap_;
     HeapBlocks blocks_;
     RecordTimes times_;
+    std::unordered_map<std::uint32_t, std::uint64_t> touched_until_;  // by block
     std::map<std::uint64_t, Area> areas_;
     std::map<std::uint64_t, Image> images_;
     std::vector<std::uint32_t> images_in_order_;  // files in the order of mapping

@@ -48,6 +48,10 @@ ReferencedObjects::Followed ReferencedObjects::follow(const Source& source,
         if (i + kAhead < records.size()) __builtin_prefetch(&last_[records[i + kAhead].site], 1);
         Last& last = last_[records[i].site];
         if (!last.has_own_records) return false;
+        if (records[i].aux & trace::kEndsObjectRun) {
+            end_run(last, records[i]);
+            return true;
+        }
         count(last, records[i], {thread, 0, records_ + i, code, frames});
         return true;
     };
@@ -251,6 +255,13 @@ inline void ReferencedObjects::count(Last& last, const trace_record_t& record, c
     if (!holds(last, record.value, place)) look_up(last, record, place);
     ++last.references;
     if (last.block != HeapBlocks::kNone) memory_.touch(last.block, place.record);
+}
+
+// The references that were left out have the object, or the objects, of the site's last record.
+void ReferencedObjects::end_run(Last& last, const trace_record_t& record) {
+    if (last.count == kNoCount) return;  // the program has written over the trace
+    last.references += record.aux & ~trace::kEndsObjectRun;
+    if (last.block != HeapBlocks::kNone) memory_.touch_until(last.block, record.value);
 }
 
 std::uint32_t ReferencedObjects::refer(const trace_record_t& record, const Place& place) {

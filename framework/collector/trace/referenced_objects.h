@@ -117,6 +117,7 @@ class ReferencedObjects {
     const trace_data_object_t* tell(std::uint32_t object) const;
     void learn(const CodeTables& code);
     void count(Last& last, const trace_record_t& record, const Place& place);
+    void end_run(Last& last, const trace_record_t& record);
     std::uint32_t refer(const trace_record_t& record, const Place& place);
     void look_up(Last& last, const trace_record_t& record, const Place& place);
     std::uint32_t find_group(Last& last, const trace_record_t& record, const Place& place);

@@ -123,12 +123,6 @@ void Segment::add_counters(std::uint32_t index, std::span<std::uint64_t> sums,
     }
 }
 
-std::vector<trace::Run> Segment::runs(std::uint32_t index, std::uint32_t count) const {
-    std::vector<trace::Run> runs(count);
-    read(runs.data(), count * sizeof(trace::Run), trace::thread_offset(index) + trace::kRunsOffset);
-    return runs;
-}
-
 std::uint32_t Segment::context_node_count(std::uint32_t index) const {
     trace::ContextNodes nodes;
     read(&nodes, sizeof nodes, trace::contexts_offset(index));

@@ -87,8 +87,14 @@ class Segment {
     // shmem_file_read_iter does not).
     void add_counters(std::uint32_t index, std::span<std::uint64_t> sums,
                       std::uint64_t most = UINT64_MAX) const;
-    // Returns the first `count` runs of a slot, which need not be mapped.
-    std::vector<trace::Run> runs(std::uint32_t index, std::uint32_t count) const;
+    // Returns the first `count` runs of a slot, which need not be mapped: trace::Run or
+    // trace::ObjectRun.
+    template <typename Run>
+    std::vector<Run> runs(std::uint32_t index, std::uint32_t count) const {
+        std::vector<Run> runs(count);
+        read(runs.data(), count * sizeof(Run), trace::thread_offset(index) + trace::kRunsOffset);
+        return runs;
+    }
 
     // The nodes of calling contexts of a slot: their number, and those from `first` on. Each has
     // `words` words, and `nodes` has room for the nodes to read.

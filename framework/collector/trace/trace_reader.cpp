@@ -120,7 +120,8 @@ void TraceReader::consume_rest() {
         corrupt(fmt::format("buffer {} is missing", taken_in_order_));
     refresh();
     for (const Ring& ring : rings_) consume_last(ring);
-    if (segment_.control().spec.data.runs())
+    const trace::Spec& spec = segment_.control().spec;
+    if (spec.data.runs() || trace::leaves_out_objects(spec))
         for (const Ring& ring : rings_) end_runs(ring);
 }
 
@@ -129,10 +130,17 @@ void TraceReader::end_runs(const Ring& ring) {
     const std::uint32_t count = segment_.control().run_count.load();
     check_length("runs", count, 0, trace::kMaxRuns);
     std::vector<trace_record_t> records;
-    for (const trace::Run& run : segment_.runs(ring.number, count)) {
+    const auto add = [&](const auto& run, const trace_record_t& record) {
         if (run.left_out >= kMostLeftOut)
             corrupt(fmt::format("{} references of a run", run.left_out));
-        if (run.left_out != 0) records.push_back(trace::last_of(run));
+        if (run.left_out != 0) records.push_back(record);
+    };
+    if (segment_.control().spec.data.runs()) {
+        for (const trace::Run& run : segment_.runs<trace::Run>(ring.number, count))
+            add(run, trace::last_of(run));
+    } else {
+        for (const trace::ObjectRun& run : segment_.runs<trace::ObjectRun>(ring.number, count))
+            add(run, trace::end_of(run));
     }
     records_ += records.size();
     if (passes_over_) return;

@@ -163,7 +163,8 @@ void TraceTables::add_block(std::uint64_t pc) {
 
 void TraceTables::publish() {
     if (detached()) return;
-    control_->run_count.store(run_count(), std::memory_order_release);
+    control_->run_count.store(std::max(run_count(), object_runs_.count()),
+                              std::memory_order_release);
     control_->instr_count.store(next_.instr, std::memory_order_release);
     control_->site_count.store(next_.site, std::memory_order_release);
     control_->block_count.store(next_.block, std::memory_order_release);

@@ -5,6 +5,7 @@
 
 #include "framework/driver/shared/context_words.h"
 #include "framework/driver/shared/new_image.h"
+#include "framework/driver/shared/object_runs.h"
 #include "framework/trace/launch.h"
 #include "framework/trace/segment_layout.h"
 
@@ -153,6 +154,9 @@ class TraceTables {
                         run_count());
     }
     std::uint32_t run_count() const { return run_numbers_.count(); }
+    // With Spec::objects.
+    ObjectRuns& object_runs() { return object_runs_; }
+    const ObjectRuns& object_runs() const { return object_runs_; }
     const trace_block_t& block(std::uint32_t index) const { return blocks_[index]; }
     const trace_instr_t& instr(std::uint32_t index) const { return instrs_[index]; }
     std::uint32_t block_of(std::uint32_t site) const { return instrs_[sites_[site].instr].block; }
@@ -160,6 +164,12 @@ class TraceTables {
     bool is_data(std::uint32_t site) const {
         const unsigned kind = sites_[site].kind;
         return kind == TRACE_SITE_READ || kind == TRACE_SITE_WRITE || kind == TRACE_SITE_MODIFY;
+    }
+    // True for references that translated code checks, and that it could also always record. Misses
+    // of a cache say little about the filter before it.
+    bool is_checked(std::uint32_t site) const {
+        return is_data(site) ? spec().data.ways == 0
+                             : object_runs_.known_run_of(site) != ObjectRuns::kNone;
     }
     // How often all threads have executed the site's block, if block counts are captured.
     std::uint64_t executions(std::uint32_t site) const;
@@ -228,6 +238,7 @@ class TraceTables {
     std::map<std::string, std::uint32_t, std::less<>> mapped_files_;  // their numbers
     std::vector<trace::ThreadSlot*> slots_;
     RunNumbers run_numbers_;
+    ObjectRuns object_runs_;
     std::vector<std::uint32_t> runs_of_sites_;
     std::unordered_map<std::uint64_t, std::uint32_t> driver_sites_;  // by instruction and kind
     // The offset of the event's body in the log, by all members except `times`.

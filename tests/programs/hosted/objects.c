@@ -163,6 +163,90 @@ static void child(void) {
     free(block);
 }
 
+// --- Memory in which references are left out of the trace while they stay in one object.
+
+enum { kLarge = 64 * 1024, kTimes = 3000 };
+static long large_table[kLarge / sizeof(long)];
+static volatile long left_counter, right_counter;
+
+// One instruction refers to the ends of the memory in turn.
+__attribute__((noinline)) static void count_in(volatile long* first, volatile long* last,
+                                               int times) {
+    for (int i = 0; i < times; ++i) {
+        volatile long* const chosen = i % 3 == 0 ? last : first;
+        *chosen += i;
+        left_counter += i;
+        right_counter -= i;
+    }
+}
+
+__attribute__((noinline)) static long* large_block(void) {
+    return malloc(kLarge);
+}
+
+__attribute__((noinline)) static void cut_out(long* whole) {
+    arena = (char*)whole + 4096;
+    long* const inner = pool_alloc(1, 40000);
+    count_in(inner, whole, kTimes);
+    count_in(whole + 1, whole + kLarge / sizeof(long) - 1, kTimes);
+}
+
+static void* count_in_thread(void* block) {
+    count_in(block, block, kTimes);
+    return NULL;
+}
+
+__attribute__((noinline)) static void in_child(long* block) {
+    if (fork() == 0) {
+        count_in(block, block + 1, kTimes);
+        _exit(0);
+    }
+    wait(NULL);
+}
+
+static void large(void) {
+    const size_t last = kLarge / sizeof(long) - 1;
+    for (int i = 0; i < 2; ++i) {
+        long* const one = large_block();
+        long* const other = malloc(kLarge);
+        count_in(one, one + last, kTimes);
+        count_in(one, other, kTimes);
+        count_in(other, large_table, kTimes);
+        count_in(large_table, large_table + last, kTimes);
+        in_child(one);
+        free(one);
+        long* const again = malloc(kLarge);  // probably at the same address
+        count_in(again, again + last, kTimes);
+        long* const grown = realloc(again, 2 * kLarge);
+        count_in(grown, grown + 2 * last, kTimes);
+        cut_out(other);
+        count_in(other, other + last, kTimes);
+        free(grown);
+        free(other);
+    }
+    char* const mapped =
+        mmap(NULL, 4 * kLarge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long* const in_mapped = (long*)mapped;
+    count_in(in_mapped, in_mapped + 3 * last, kTimes);
+    arena = mapped + 4096;
+    count_in(pool_alloc(1, 64), in_mapped, kTimes);
+    munmap(mapped + kLarge, kLarge);
+    count_in(in_mapped, in_mapped + last, kTimes);
+    // A variable of the program becomes a block.
+    arena = (char*)large_table;
+    count_in(pool_alloc(1, kLarge / 2), large_table + last, kTimes);
+}
+
+static void handed(void) {
+    long* const block = malloc(kLarge);
+    count_in(block, block + 1, kTimes);
+    pthread_t worker;
+    pthread_create(&worker, NULL, count_in_thread, block);
+    pthread_join(worker, NULL);
+    count_in(block, block + 1, kTimes);
+    free(block);
+}
+
 // --- Times: two instructions for each turn, and a few for what is between.
 enum { kTurns = 1000000 };
 static void wait_for(long turns) {
@@ -202,7 +286,7 @@ int main(int count, char** arguments) {
         void (*run)(void);
     } kCases[] = {{"blocks", blocks}, {"others", others},   {"longjmp", longjmp_out},
                   {"pools", pools},   {"threads", threads}, {"child", child},
-                  {"lives", lives}};
+                  {"large", large},   {"handed", handed},   {"lives", lives}};
     for (size_t i = 0; i < sizeof kCases / sizeof kCases[0]; ++i)
         if (count > 1 && strcmp(arguments[1], kCases[i].name) == 0) return kCases[i].run(), 0;
     fputs("which case?\n", stderr);

@@ -42,10 +42,11 @@ std::uint64_t CodeCache::open_window() {
     return (window_ + kLargePage - 1) & ~(kLargePage - 1);
 }
 
-void CodeCache::initialise(Context& context, const trace::Spec& spec) {
+void CodeCache::initialise(Context& context, const trace::Spec& spec,
+                           driver::ObjectRegions* regions) {
     indirect_table_ = context.indirect_table[0];
     if (spec.captures & trace::kCaptureFetches) fetch_filter_ = spec.fetch;
-    emit_thunks(spec);
+    emit_thunks(spec, regions);
     sole_context_ = reinterpret_cast<std::uint64_t>(&context);
     static_assert(4 * kPart == kCacheBytes);
     // The thunks and the first half's hot code share large pages.
@@ -59,7 +60,7 @@ void CodeCache::initialise(Context& context, const trace::Spec& spec) {
     begin_half();
 }
 
-void CodeCache::emit_thunks(const trace::Spec& spec) {
+void CodeCache::emit_thunks(const trace::Spec& spec, driver::ObjectRegions* regions) {
     Assembler code = assembler_at(base_ + trace::kMaxThreads * kStepBytes);
     gs_setter_ = code.address;
     constexpr std::uint8_t kWrgsbaseRdiRet[] = {0xf3, 0x48, 0x0f, 0xae, 0xdf, 0xc3};
@@ -91,6 +92,8 @@ void CodeCache::emit_thunks(const trace::Spec& spec) {
             emit_call_tree_stub(code, static_cast<CallTreeStub>(stub));
     }
     spec_ = spec;
+    object_stub_ = code.address;
+    if (regions != nullptr) emit_object_stub(code, regions);
     fetch_miss_stub_ = code.address;
     if (spec.fetch.ways != 0) emit_first_level_fetch_miss_stub(code, spec);
     miss_stubs_ = (code.address + 63) & ~63ULL;

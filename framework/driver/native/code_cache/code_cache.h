@@ -155,7 +155,7 @@ class CodeCache {
     // Frees the window for the program's mappings. Returns its start.
     std::uint64_t open_window();
     // Emits the common thunks. `context` is the first thread's: all threads use its indirect table.
-    void initialise(Context& context, const trace::Spec& spec);
+    void initialise(Context& context, const trace::Spec& spec, driver::ObjectRegions* regions);
     // Uses as little memory as possible. To be called before initialise().
     void make_small() { part_bytes_ = kSmallPart; }
 
@@ -295,6 +295,8 @@ class CodeCache {
     std::uint64_t fetch_stub(unsigned cursor) const {
         return fetch_stubs_[std::min(cursor, kGprs)];
     }
+    // With ObjectRuns: see record_stubs.h.
+    std::uint64_t object_stub() const { return object_stub_; }
     // With contexts: see record_stubs.h.
     std::uint64_t call_tree_stub(CallTreeStub stub) const { return call_tree_stubs_[stub]; }
     std::uint64_t indirect_miss() const { return indirect_miss_; }
@@ -336,7 +338,7 @@ class CodeCache {
     void clear_landings(Version version);
     std::uint32_t& first_landing(const Block& block);
     std::uint64_t* indirect_entry(const Block& block);
-    void emit_thunks(const trace::Spec& spec);
+    void emit_thunks(const trace::Spec& spec, driver::ObjectRegions* regions);
     std::uint64_t emit_indirect_exit(Assembler& code, ExitReason reason);
     void direct(Exit& exit, const Block& target);
     std::uint64_t emit_counting_link(const Exit& exit, const Block& target);
@@ -365,7 +367,7 @@ class CodeCache {
     std::uint64_t call_tree_stubs_[kCallTreeStubs]{};
     static constexpr unsigned kMissStubSizes = 4;  // log2 of `bytes`
     trace::Spec spec_{};
-    std::uint64_t miss_stubs_ = 0, miss_stub_bytes_ = 0, fetch_miss_stub_ = 0;
+    std::uint64_t miss_stubs_ = 0, miss_stub_bytes_ = 0, fetch_miss_stub_ = 0, object_stub_ = 0;
     std::bitset<kGprs * kGprs * kMissStubSizes> has_miss_stub_;
     std::uint64_t thunks_end_ = 0;
     Generation halves_[2];

@@ -297,6 +297,26 @@ std::uint64_t function_of(CallTreeStub stub) {
 
 }  // namespace
 
+void emit_object_stub(Assembler& code, driver::ObjectRegions* regions) {
+    // Above the saved registers and the return address.
+    constexpr auto kArguments = static_cast<std::int32_t>((kChangedByCalls.size() + 1) * 8);
+    constexpr std::array<unsigned, 4> kRegisters{RSI, RCX, R8, R9};
+    for (const unsigned reg : kChangedByCalls) code.push(reg);
+    code.load_context(RDX, kCursorOffset);
+    // Room for two records: the store faults at the buffer's end, and the handler changes rdx.
+    code.with_memory(kStore, RDX, Address{RDX, kNoGpr, 1, kRecordBytes});
+    code.prefetch_for_write(Address{RDX, kNoGpr, 1, kPrefetched});
+    for (std::size_t i = 0; i < kRegisters.size(); ++i)
+        code.with_memory(kLoad, kRegisters[i],
+                         Address{RSP, kNoGpr, 1, kArguments + static_cast<std::int32_t>(i) * 8});
+    code.move_imm64(RDI, reinterpret_cast<std::uint64_t>(regions));
+    code.move_imm64(RAX, reinterpret_cast<std::uint64_t>(&assay_object_reference));
+    code.registers(0xff, RAX, 2, false);  // call
+    code.store_context(kCursorOffset, RAX);
+    for (auto reg = kChangedByCalls.rbegin(); reg != kChangedByCalls.rend(); ++reg) code.pop(*reg);
+    code.ret();
+}
+
 void emit_call_tree_stub(Assembler& code, CallTreeStub stub) {
     // Above the saved registers and the return address.
     constexpr auto kArguments = static_cast<std::int32_t>((kChangedByCalls.size() + 1) * 8);

@@ -4,6 +4,7 @@
 
 #include "framework/driver/native/emit/assembler.h"
 #include "framework/driver/shared/call_tree.h"
+#include "framework/driver/shared/object_regions.h"
 #include "framework/trace/segment_layout.h"
 
 namespace assay::native {
@@ -22,6 +23,10 @@ void emit_miss_stub(Assembler& code, const trace::Spec& spec, unsigned address, 
 // `reference_stub`: the one for the same cursor.
 void emit_series_stub(Assembler& code, const trace::Spec& spec, unsigned cursor,
                       std::uint64_t reference_stub);
+
+// Calls assay_object_reference(). Pushed in this order: the group's extent, its run, its site, the
+// address of its first reference. Changes only the flags and the cursor, which is in the context.
+void emit_object_stub(Assembler& code, driver::ObjectRegions* regions);
 
 // For calls and jumps whose node is not in a word of the present node (CallTree). The second and
 // then the third argument of the function are pushed on Context::stub_stack. The stubs change only

@@ -123,9 +123,17 @@ void Allocations::note(trace::MemoryUse use, std::uint64_t address, std::uint64_
                        std::uint64_t before) {
     const std::uint64_t now = process_.instructions();
     trace_.set_time(now);
-    if (!tables_.add_allocation({address, bytes, before, now, trace_.thread(), use})) return;
+    const trace::AllocationEntry entry{address, bytes, before, now, trace_.thread(), use};
+    tables_.object_runs().change(entry, [this](const auto& record) {
+        trace_.append({&record, 1});
+    });
+    if (!tables_.add_allocation(entry)) return leave_out_no_more();
     seen_ = tables_.allocations();
     mark(trace::kHas, seen_);
+}
+
+void Allocations::leave_out_no_more() {
+    tables_.object_runs().stop([this](const auto& record) { trace_.append({&record, 1}); });
 }
 
 // A record needs a block, but at the start the trace has no blocks yet.

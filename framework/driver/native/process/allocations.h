@@ -49,6 +49,8 @@ class Allocations {
     // To be called after any system call. Records that the allocations of other threads so far came
     // before the next ones of this thread.
     void look_at_others();
+    // To be called before there is a second thread: from now on all references are recorded.
+    void leave_out_no_more();
 
   private:
     struct Call {

@@ -2,6 +2,7 @@
 
 #include "framework/driver/native/emit/assembler.h"
 
+#include <cstring>
 #include <mutex>
 
 namespace assay::native {
@@ -31,6 +32,10 @@ bool CodeFaults::continue_in_next_buffer(const siginfo_t& info, bool adapts,
     cursor = static_cast<greg_t>(trace_.next_buffer(static_cast<std::uint64_t>(cursor)));
     if (adapts && code_.lock.try_lock()) {
         code_.translator.adapt(trace_.last_buffer());
+        for (const trace_record_t& record : code_.trace.object_runs().take_ended()) {
+            std::memcpy(reinterpret_cast<void*>(cursor), &record, sizeof record);
+            cursor += sizeof record;
+        }
         code_.lock.unlock();
     }
     return true;

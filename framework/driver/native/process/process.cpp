@@ -74,7 +74,7 @@ bool Process::initialise(const trace::Launch& launch) {
         stress.enable();
         cache.make_small();
     }
-    cache.initialise(*first->context, trace.spec());
+    cache.initialise(*first->context, trace.spec(), trace.object_runs().regions());
     regions.initialise(trace.spec());
     if (trace.spec().objects != 0) {
         const char* more = trace.spec().allocation_functions;

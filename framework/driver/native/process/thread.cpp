@@ -163,6 +163,7 @@ void Thread::forget_recent_lines() {
 bool Thread::move_to_new_image() {
     constexpr std::uint32_t kFirst = 0;
     if (!trace.map_slot(kFirst)) return false;
+    process.trace.object_runs().begin_image();
     tid_ = gettid();
     pid_ = getpid();
     forget_references();

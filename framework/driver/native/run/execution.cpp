@@ -317,6 +317,8 @@ Block* Execution::block_for(std::uint64_t pc, bool by_indirect_branch) {
                        ? process_.translator.translate_alone(pc, thread_.version())
                        : process_.translator.translate(pc, thread_.version(), by_indirect_branch);
     thread_.faults.has_run_alone();
+    for (const trace_record_t& record : process_.trace.object_runs().take_ended())
+        thread_.trace.append({&record, 1});
     if (block == nullptr) raise_fetch_fault(pc);
     return block;
 }

@@ -135,6 +135,7 @@ Thread* thread_like(Thread& parent, const CloneArguments& arguments) {
     if (thread == nullptr) return nullptr;
     if (process.cache.serves_one_thread()) {
         process.cache.begin_threads();
+        parent.allocations.leave_out_no_more();
         process.flush();
     }
     set_registers(*thread->context, registers_of(*parent.context));

@@ -43,7 +43,9 @@ Context* ThreadTrace::map(TraceTables& tables, std::uint32_t number, std::uint32
         return nullptr;
     ring_ = reinterpret_cast<std::uint64_t>(ring);
     slot_ = reinterpret_cast<trace::ThreadSlot*>(context + kSlotOffset);
-    return map_slot(number) ? reinterpret_cast<Context*>(context) : nullptr;
+    if (!map_slot(number)) return nullptr;
+    if (number == 0) tables.object_runs().begin(spec, slot_);
+    return reinterpret_cast<Context*>(context);
 }
 
 bool ThreadTrace::map_first_level(unsigned char* context) const {
@@ -104,6 +106,7 @@ void ThreadTrace::end() {
 }
 
 std::span<trace::Run> ThreadTrace::runs() const {
+    if (!tables_->spec().data.runs()) return {};
     return {
         reinterpret_cast<trace::Run*>(reinterpret_cast<unsigned char*>(slot_) + trace::kRunsOffset),
         tables_->run_count()};

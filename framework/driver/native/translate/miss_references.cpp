@@ -14,7 +14,7 @@ constexpr unsigned kFewMisses = 128;      // sampled misses; fewer do not justif
 // A mispredicted branch costs about 20 cycles. A check without a branch costs about 3 more.
 constexpr std::uint64_t kOften = 8;  // one of so many executions
 // One more record costs the collector half as much. The collector has more to do than the driver.
-constexpr std::uint64_t kOftenNew = 2;  // with Filter::kRuns: one of so many references
+constexpr std::uint64_t kOftenNew = 2;  // for runs: one of so many references
 
 }  // namespace
 
@@ -52,7 +52,8 @@ bool MissSampler::misses_often(std::uint32_t site) const {
     const std::uint32_t which = counted_as(site);
     if (which >= misses_.size() || misses_[which] < kFewMisses) return false;
     if (trace_.spec().data.runs()) return misses_[which] * kOftenNew > references_[which];
-    return misses_[which] * kSampledPart * kOften > trace_.executions(site);
+    const std::uint64_t often = trace_.is_data(site) ? kOften : kOftenNew;
+    return misses_[which] * kSampledPart * often > trace_.executions(site);
 }
 
 // Begins with the check of filtered references. If the line is not the most recent one of its set,

@@ -3,6 +3,10 @@
 //
 // References of a block whose addresses differ by constants share a record. Nothing changes objects
 // within a block.
+//
+// With ObjectRuns, code checks whether the addresses are in the memory of the group's run. If they
+// are, it only counts. Otherwise a stub records the address. There is no check for groups on the
+// stack, where variables are small, and for those that have failed too often (MissSampler).
 #pragma once
 
 #include "framework/driver/native/translate/capture.h"
@@ -35,6 +39,11 @@ class ObjectReferences final : public Capture {
 
     void place_reference(Placer& placer, unsigned instr, const MemoryReference& form);
     static bool join(Group& group, const Member& member, const MemoryReference& form);
+    // The group's run, or ObjectRuns::kNone.
+    std::uint32_t run_of(const Group& group, std::uint32_t site);
+    void record(const Item& item, const Group& group, std::uint32_t site);
+    void check(const Item& item, const Group& group, std::uint32_t site, std::uint32_t run);
+    void end_run(const Group& group, std::uint32_t site, std::uint32_t run, unsigned address);
 
     std::vector<Group> groups_;
     std::size_t first_open_ = 0;  // the first group of the present block

@@ -115,12 +115,11 @@ bool Translator::emit(Unit& unit, const TableRows& rows, TraceTables* trace, con
     return true;
 }
 
-// Misses of a cache say little about the filter before it.
 void Translator::adapt(std::span<const trace_record_t> buffer) {
-    if (trace_.spec().data.ways != 0) return;
+    if (trace_.spec().data.ways != 0 && !trace_.object_runs().active()) return;
     if (!trace_.captures(trace::kCaptureBlockCounts) && !trace_.spec().data.runs()) return;
     for (const std::uint32_t site : misses_.sample(buffer)) {
-        if (!trace_.is_data(site)) continue;
+        if (!trace_.is_checked(site)) continue;
         const Block* const block = find(trace_.block_of(site));
         if (block == nullptr) continue;
         const std::uint32_t unit = block->unit;
@@ -140,9 +139,14 @@ const Block* Translator::find(std::uint32_t id) {
 
 void Translator::note_often_missed(Unit& unit) {
     unit.first_missed = static_cast<std::uint32_t>(cache_.often_missed().size());
-    for (std::uint32_t site = unit.first_site; site < unit.end_site; ++site)
-        if (trace_.is_data(site) && misses_.misses_often(site))
-            cache_.often_missed().push_back(site);
+    driver::ObjectRuns& runs = trace_.object_runs();
+    for (std::uint32_t site = unit.first_site; site < unit.end_site; ++site) {
+        if (!trace_.is_checked(site)) continue;
+        const bool has_run = !trace_.is_data(site);
+        if (!misses_.misses_often(site) && !(has_run && runs.has_given_up(site))) continue;
+        cache_.often_missed().push_back(site);
+        if (has_run) runs.give_up(site);
+    }
     unit.missed_count =
         static_cast<std::uint32_t>(cache_.often_missed().size()) - unit.first_missed;
 }

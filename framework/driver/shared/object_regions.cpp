@@ -1,0 +1,43 @@
+#include "framework/driver/shared/object_regions.h"
+
+#include "framework/driver/shared/in_translated_code.h"
+
+using assay::driver::ObjectRegions;
+using assay::trace::ObjectRun;
+
+extern "C" {
+
+IN_TRANSLATED_CODE std::uint64_t assay_object_reference(ObjectRegions* all, std::uint64_t address,
+                                                        std::uint64_t cursor, std::uint64_t site,
+                                                        std::uint64_t number,
+                                                        std::uint64_t extent) {
+    constexpr std::uint32_t kMask = (1U << assay::driver::kExtentBits) - 1;
+    auto* record = reinterpret_cast<trace_record_t*>(cursor);
+    ObjectRun& run = all->runs[number];
+    if (run.left_out != 0) {
+        *record++ = assay::trace::end_of(run);
+        run.left_out = 0;
+    }
+    record->value = address;
+    record->site = run.site = static_cast<std::uint32_t>(site);
+    record->aux = 0;
+    ++record;
+
+    const std::uint64_t below = extent & kMask;
+    const std::uint64_t span = extent >> assay::driver::kExtentBits & kMask;
+    const bool constants = (extent & assay::driver::kHasConstants) != 0;
+    const std::uint64_t lowest = address - below;
+    ObjectRegions::Region& region =
+        all->regions[all->of_page[lowest / ObjectRegions::kPage % ObjectRegions::kPages]];
+    const std::uint64_t offset = lowest - region.start;
+    run.bytes = 0;
+    if (run.start == ObjectRun::kNever) return reinterpret_cast<std::uint64_t>(record);
+    if (region.of_variables == constants && region.bytes > span && offset < region.bytes - span) {
+        run.start = region.start + below;
+        run.bytes = region.bytes - span;
+        region.used = true;
+    }
+    return reinterpret_cast<std::uint64_t>(record);
+}
+
+}  // extern "C"
