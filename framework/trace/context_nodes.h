@@ -147,7 +147,8 @@ template <typename Tree>
     return recursion;
 }
 
-// The nodes of one slot: this header, and then `count` nodes of the same size, the root first.
+// The nodes of one slot begin with this header. node_offset() and word_offset() say where the words
+// of the `count` nodes are; the root is the first node.
 struct ContextNodes {
     std::uint32_t count;  // published: read and written atomically
     std::uint32_t reserved[15];
@@ -186,8 +187,25 @@ inline constexpr std::uint64_t kCodeRange = 256;  // a power of two
     return pc & ~(kCodeRange - 1);
 }
 inline constexpr std::uint32_t kFirstContextWord = sizeof(ContextNode) / sizeof(std::uint64_t);
-inline constexpr std::uint64_t kContextsBytes = std::uint64_t{4} << 30;  // of a slot
+inline constexpr std::uint64_t kContextsBytes = std::uint64_t{8} << 30;  // of a slot
 // A slot's nodes begin at a multiple of this, in the segment and in the native driver.
 inline constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
+
+// Most nodes use only their first words. The words of kChunkNodes nodes therefore lie in layers of
+// kHugePage bytes: the first one has the first kLayerWords words of each node, the next one has the
+// next words, and so on. Most pages of the later layers get no memory.
+inline constexpr std::uint32_t kLayerWords = 32;
+inline constexpr std::uint64_t kNodeBytes = kLayerWords * sizeof(std::uint64_t);  // in a layer
+inline constexpr std::uint32_t kChunkNodes = kHugePage / kNodeBytes;
+
+// In bytes, from the beginning of the header. `words`: of a node, a multiple of kLayerWords.
+[[gnu::always_inline]] inline std::uint64_t node_offset(std::uint32_t number, std::uint32_t words) {
+    const std::uint64_t chunk = words / kLayerWords * kHugePage;
+    return kHugePage + number / kChunkNodes * chunk + number % kChunkNodes * kNodeBytes;
+}
+// In bytes, from the beginning of the node. Translated code adds it to the node's address.
+[[gnu::always_inline]] inline std::uint64_t word_offset(std::uint32_t word) {
+    return word / kLayerWords * kHugePage + word % kLayerWords * sizeof(std::uint64_t);
+}
 
 }  // namespace assay::trace

@@ -396,10 +396,10 @@ inline constexpr std::uint64_t thread_offset(std::uint32_t thread) {
 
 // --- With kCaptureContexts: the ContextNodes of each slot, after all slots.
 
-// The words of a node, with those of its header. The number assumes blocks of 20 bytes on average.
+// The words of a node, with those of its header: enough for blocks of 10 bytes on average.
 inline constexpr std::uint32_t context_words(const Spec& spec) {
     if (spec.short_blocks != 0) return 320 * counters(spec);
-    return counters(spec) == 1 ? 48 : 112;
+    return counters(spec) == 1 ? 64 : 128;
 }
 // True if records tell their context. `aux` of a reference or a fetch is then the number of the
 // node in the record's slot, and other records follow one of kind TRACE_SITE_CONTEXT. Misses tell

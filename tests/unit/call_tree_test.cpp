@@ -1,5 +1,6 @@
 // The tree that translated code keeps of calling contexts, by the functions that it calls.
 #include "framework/driver/shared/call_tree.h"
+#include "framework/driver/shared/context_words.h"
 #include "framework/trace/segment_layout.h"
 
 #include <doctest/doctest.h>
@@ -16,6 +17,7 @@ namespace call_tree_test {
 using namespace assay;
 using driver::CallState;
 using driver::CallTree;
+using driver::ContextWords;
 
 namespace {
 
@@ -80,9 +82,9 @@ class Thread {
 
   private:
     const trace::ContextNode& node(std::uint32_t number) const {
-        const auto* words = reinterpret_cast<const std::uint64_t*>(nodes_ + 1);
-        return *reinterpret_cast<const trace::ContextNode*>(words + std::size_t{number} *
-                                                                        trace::context_words({}));
+        const auto* const nodes = reinterpret_cast<const std::byte*>(nodes_);
+        return *reinterpret_cast<const trace::ContextNode*>(
+            nodes + trace::node_offset(number, trace::context_words({})));
     }
     std::string path(std::uint32_t number) const {
         const trace::ContextNode& frame = node(node(number).frame);
@@ -370,6 +372,26 @@ TEST_CASE("call tree: many stacks") {
     }
     thread.move(kG + 64, 0x100000000 + (kStacks - 1) * kApart - 2 * kFrame);
     CHECK(thread.path() == "/403040");
+}
+
+TEST_CASE("call tree: the counters of a block lie in one layer of the node's words") {
+    const trace::Spec spec{.captures = trace::kCapturePredictions};
+    const std::uint32_t counters = trace::counters(spec);
+    REQUIRE(counters > 1);
+    ContextWords words;
+    std::uint32_t blocks = 0, next = trace::kFirstContextWord;
+    for (;; ++blocks) {
+        const std::uint8_t code = 0x90;
+        const std::uint32_t word = words.of_block(spec, kMain, kMain + blocks, {&code, 1});
+        if (word == 0) break;
+        CHECK(word >= next);
+        next = word + counters;
+        CHECK(trace::word_offset(word) + (counters - 1) * sizeof(std::uint64_t) ==
+              trace::word_offset(next - 1));
+        words.of_way(spec, kMain, kMain + blocks, 0);
+    }
+    CHECK(blocks > 20);
+    CHECK(next <= trace::context_words(spec));
 }
 
 TEST_CASE("call tree: a way is kept in a word of the node that it leads from") {

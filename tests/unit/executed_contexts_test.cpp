@@ -44,13 +44,10 @@ class Program {
         std::uint32_t& count = counts_of_nodes_[slot];
         node.number = count + wrong_number;
         const std::uint64_t nodes = trace::contexts_offset(slot);
-        const std::uint64_t at =
-            nodes + sizeof(trace::ContextNodes) + std::uint64_t{count} * words_ * 8;
-        std::vector<std::uint64_t> none(words_);
-        pwrite(segment.fd(), none.data(), words_ * 8, static_cast<off_t>(at));
+        const std::uint64_t at = nodes + trace::node_offset(count, words_);
         put(at, node);
-        for (std::size_t i = 0; i < counts.size(); ++i)
-            put(at + (trace::kFirstContextWord + i) * 8, counts[i]);
+        for (std::uint32_t i = 0; i < counts.size(); ++i)
+            put(at + trace::word_offset(trace::kFirstContextWord + i), counts[i]);
         put(nodes, ++count);
     }
     // The root, main, which was called from there, and f, called by main, which has jumped
@@ -123,6 +120,26 @@ TEST_CASE("executed contexts: counts of nodes") {
     CHECK(program.tree.table()[2].call == kMain + 8);
     CHECK(program.tree.table()[2].function == kF);
     CHECK(program.tree.table()[2].parent == 1);
+}
+
+TEST_CASE("executed contexts: words of a later layer, in nodes of two chunks") {
+    constexpr std::uint16_t kLater = trace::kLayerWords + 5;
+    const auto later = [](std::uint64_t count) {
+        std::vector<std::uint64_t> counts(kLater - Program::kWord + 1);
+        counts.back() = count;
+        return counts;
+    };
+    Program program;
+    program.usual_blocks();
+    program.block(kF + 512, kLater, 15);
+    program.usual_nodes(0);
+    const ContextNode jump{.entry = kF + 512, .parent = 2, .frame = 2, .kind = ContextNode::kJump};
+    program.node(0, jump, later(7));
+    for (std::uint32_t number = 5; number < trace::kChunkNodes; ++number) program.node(0, jump);
+    program.node(0, jump, later(8));
+    CHECK(program.counts(1) ==
+          Counts{{1, 0, 1}, {2, 1, 30}, {2, 2, 2}, {2, 3, 5}, {2, 4, 7}, {2, 4, 8}});
+    CHECK(program.contexts.complete());
 }
 
 TEST_CASE("executed contexts: lines of the program that f interprets") {

@@ -56,9 +56,9 @@ class Thread {
 
   private:
     const trace::ContextNode* node(std::uint32_t number) const {
-        const auto* words = reinterpret_cast<const std::uint64_t*>(nodes_ + 1);
-        return reinterpret_cast<const trace::ContextNode*>(words + std::size_t{number} *
-                                                                       trace::context_words({}));
+        const auto* const nodes = reinterpret_cast<const std::byte*>(nodes_);
+        return reinterpret_cast<const trace::ContextNode*>(
+            nodes + trace::node_offset(number, trace::context_words({})));
     }
     static std::string_view name(std::uint64_t entry) {
         if (entry == kF) return "f";

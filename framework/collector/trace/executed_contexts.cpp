@@ -16,8 +16,14 @@ namespace {
 
 using trace::range_of;
 
-constexpr std::uint32_t kPortion = 256;    // nodes that are read at once: they stay in the cache
-constexpr std::uint32_t kReleased = 8192;  // nodes that are released at once
+constexpr std::uint32_t kPortion = 256;  // nodes that are read at once: they stay in the cache
+
+// False if the program has written over the table of words.
+bool is_counter(std::uint32_t word, const trace::Spec& spec) {
+    const std::uint32_t counters = trace::counters(spec);
+    return word + counters <= trace::context_words(spec) &&
+           word % trace::kLayerWords + counters <= trace::kLayerWords;
+}
 
 // The blocks of each range of code, sorted by their words, and the counts that have not been
 // reported yet.
@@ -110,17 +116,17 @@ class LeftBlocks {
     std::uint64_t counted_by(const trace::PartialEvent& event, std::uint64_t range,
                              std::uint32_t word) {
         const trace::Spec& spec = segment_.control().spec;
-        const std::uint32_t words = trace::context_words(spec), counters = trace::counters(spec);
         const bool is_node = event.slot < segment_.control().thread_count &&
                              event.node < segment_.context_node_count(event.slot) &&
-                             word + counters <= words;
+                             is_counter(word, spec);
         if (!is_node) return 0;
-        std::vector<std::uint64_t> read(words);
-        segment_.read_context_nodes(event.slot, event.node, words, read);
+        std::array<std::uint64_t, trace::kLayerWords> layer;
+        segment_.read_context_nodes(event.slot, event.node, 0, layer);
         trace::ContextNode node;
-        std::memcpy(&node, read.data(), sizeof node);
+        std::memcpy(&node, layer.data(), sizeof node);
         if (range_of(node.entry) != range) return 0;
-        const auto own = std::span(read).subspan(word, counters);
+        segment_.read_context_nodes(event.slot, event.node, word / trace::kLayerWords, layer);
+        const auto own = std::span(layer).subspan(word % trace::kLayerWords, trace::counters(spec));
         const std::uint64_t all = std::accumulate(own.begin(), own.end(), std::uint64_t{0});
         std::uint64_t& told = told_[{event.slot, event.node, word}];
         const std::uint64_t known = std::min(event.times, all - std::min(told, all));
@@ -171,18 +177,18 @@ bool ExecutedContexts::enter(Slot& slot, const trace::ContextNode& node) {
 
 template <typename Visit>
 void ExecutedContexts::read_nodes(std::uint32_t index, std::uint32_t first, std::uint32_t end,
-                                  const Visit& visit) {
-    const std::uint32_t words = trace::context_words(segment_.control().spec);
-    read_.resize(std::size_t{kPortion} * words);
+                                  std::uint32_t layers, const Visit& visit) {
+    constexpr std::size_t kLayer = std::size_t{kPortion} * trace::kLayerWords;
+    read_.resize(kLayer * layers);
     for (; first < end; first += std::min(kPortion, end - first)) {
-        const std::span<std::uint64_t> portion =
-            std::span(read_).first(std::size_t{std::min(kPortion, end - first)} * words);
-        segment_.read_context_nodes(index, first, words, portion);
-        for (std::span<const std::uint64_t> rest = portion; !rest.empty();
-             rest = rest.subspan(words)) {
+        const std::size_t words = std::size_t{std::min(kPortion, end - first)} * trace::kLayerWords;
+        for (std::uint32_t layer = 0; layer < layers; ++layer)
+            segment_.read_context_nodes(index, first, layer,
+                                        std::span(read_).subspan(layer * kLayer, words));
+        for (std::size_t at = 0; at < words; at += trace::kLayerWords) {
             trace::ContextNode node;
-            std::memcpy(&node, rest.data(), sizeof node);
-            visit(node, rest.first(words));
+            std::memcpy(&node, read_.data() + at, sizeof node);
+            visit(node, Words{read_.data() + at, kLayer});
         }
     }
 }
@@ -194,7 +200,7 @@ void ExecutedContexts::read_ahead(std::uint32_t index) {
     const std::uint32_t count = segment_.context_node_count(index);
     slot.damaged = count <= first;
     if (slot.damaged) return;
-    read_nodes(index, first, first + std::min(kPortion, count - first),
+    read_nodes(index, first, first + std::min(kPortion, count - first), 1,
                [&](const trace::ContextNode& node, auto) { slot.ahead.push_back(node); });
     std::reverse(slot.ahead.begin(), slot.ahead.end());
 }
@@ -250,7 +256,7 @@ std::vector<ContextCalls> ExecutedContexts::calls(std::uint32_t slots) {
         const Slot& slot = this->slot(index);
         std::uint32_t number = 0;
         const auto count = static_cast<std::uint32_t>(slot.contexts.size());
-        read_nodes(index, 0, count, [&](const trace::ContextNode& node, auto) {
+        read_nodes(index, 0, count, 1, [&](const trace::ContextNode& node, auto) {
             const std::uint32_t context = slot.contexts[number++];
             const bool calls =
                 node.kind != node.kRoot && node.kind != node.kJump && node.kind != node.kLine;
@@ -269,9 +275,9 @@ void ExecutedContexts::for_each(std::uint32_t slots, const Counts& counts,
     CountedBlocks blocks(segment_, counts);
     LeftBlocks left_blocks(segment_, counts);
     const std::uint32_t counters = trace::counters(segment_.control().spec);
-    const std::uint32_t words = trace::context_words(segment_.control().spec);
+    const std::uint32_t layers = trace::context_words(segment_.control().spec) / trace::kLayerWords;
     const auto visit_node = [&](std::uint32_t index, const trace::ContextNode& node,
-                                std::uint32_t context, std::span<const std::uint64_t> node_words) {
+                                std::uint32_t context, const Words& words) {
         const auto counted = blocks.in_range(range_of(node.entry));
         std::uint64_t executions = 0, mispredictions = 0;
         const auto visit_left = [&](std::span<LeftBlocks::Left> all, std::uint16_t word) {
@@ -288,9 +294,9 @@ void ExecutedContexts::for_each(std::uint32_t slots, const Counts& counts,
         };
         for (auto at = counted.begin(); at != counted.end(); ++at) {
             const auto [word, block] = *at;
-            if (word + counters > words) return;
+            if (!is_counter(word, segment_.control().spec)) return;
             if (at == counted.begin() || std::prev(at)->first != word) {
-                const std::span<const std::uint64_t> own = node_words.subspan(word, counters);
+                const std::span<const std::uint64_t> own = words.at(word, counters);
                 executions = std::accumulate(own.begin(), own.end(), std::uint64_t{0});
                 mispredictions = counters == 1 ? 0 : own[1] + own[2];
                 visit_left(left_blocks.of_node(index, node), word);
@@ -308,16 +314,15 @@ void ExecutedContexts::for_each(std::uint32_t slots, const Counts& counts,
     for (std::uint32_t index = 0; index < slots; ++index) {
         const Slot& slot = this->slot(index);
         std::uint32_t number = 0;
-        read_nodes(index, 0, static_cast<std::uint32_t>(slot.contexts.size()),
-                   [&](const trace::ContextNode& node, std::span<const std::uint64_t> words) {
+        read_nodes(index, 0, static_cast<std::uint32_t>(slot.contexts.size()), layers,
+                   [&](const trace::ContextNode& node, const Words& words) {
                        const std::uint32_t context = slot.contexts[number++];
                        if (node.beyond != 0)
                            complete_ = false;
                        else if (node.kind != trace::ContextNode::kAgain)
                            visit_node(index, node, context, words);
-                       if (number % kReleased == 0)
-                           segment_.release_context_nodes(index, number,
-                                                          static_cast<std::uint32_t>(words.size()));
+                       if (number % trace::kChunkNodes == 0)
+                           segment_.release_context_nodes(index, number);
                    });
     }
 }

@@ -71,11 +71,20 @@ class ExecutedContexts {
     void enter(std::uint32_t index, std::uint32_t count);
     void read_ahead(std::uint32_t index);
     bool enter(Slot& slot, const trace::ContextNode& node);
-    // Calls `visit(node, words)` for the nodes of a slot from `first` to `end`. `words` has all
-    // words of the node.
+    // The first layers of the words of a node.
+    struct Words {
+        const std::uint64_t* first;
+        std::size_t to_next_layer;
+        // Words in one of these layers.
+        std::span<const std::uint64_t> at(std::uint32_t word, std::uint32_t count) const {
+            return {first + word / trace::kLayerWords * to_next_layer + word % trace::kLayerWords,
+                    count};
+        }
+    };
+    // Calls `visit(node, words)` for the nodes of a slot from `first` to `end`.
     template <typename Visit>
     void read_nodes(std::uint32_t index, std::uint32_t first, std::uint32_t end,
-                    const Visit& visit);
+                    std::uint32_t layers, const Visit& visit);
 
     const Segment& segment_;
     ContextTree& tree_;

@@ -129,24 +129,30 @@ std::uint32_t Segment::context_node_count(std::uint32_t index) const {
     return nodes.count;
 }
 
-void Segment::read_context_nodes(std::uint32_t index, std::uint32_t first, std::uint32_t words,
+// Reads and does not map the nodes, see add_counters().
+void Segment::read_context_nodes(std::uint32_t index, std::uint32_t first, std::uint32_t layer,
                                  std::span<std::uint64_t> nodes) const {
-    read(nodes.data(), nodes.size_bytes(),
-         trace::contexts_offset(index) + sizeof(trace::ContextNodes) +
-             std::uint64_t{first} * words * sizeof(std::uint64_t));
+    const std::uint32_t words = trace::context_words(control().spec);
+    while (!nodes.empty()) {
+        const std::size_t in_chunk = trace::kChunkNodes - first % trace::kChunkNodes;
+        const std::size_t size = std::min(nodes.size(), in_chunk * trace::kLayerWords);
+        read(nodes.data(), size * sizeof(std::uint64_t),
+             trace::contexts_offset(index) + trace::node_offset(first, words) +
+                 layer * trace::kHugePage);
+        nodes = nodes.subspan(size);
+        first += static_cast<std::uint32_t>(size / trace::kLayerWords);
+    }
 }
 
-// Whole huge pages, because the kernel only clears a part of one. The first one has the number of
-// nodes. A failure changes nothing but the use of memory.
-void Segment::release_context_nodes(std::uint32_t index, std::uint32_t end,
-                                    std::uint32_t words) const {
-    const std::uint64_t before =
-        (sizeof(trace::ContextNodes) + std::uint64_t{end} * words * sizeof(std::uint64_t)) &
-        ~(trace::kHugePage - 1);
-    if (before > trace::kHugePage)
+// A failure changes nothing but the use of memory.
+void Segment::release_context_nodes(std::uint32_t index, std::uint32_t end) const {
+    const std::uint32_t whole = end - end % trace::kChunkNodes;
+    const std::uint64_t from = trace::node_offset(0, 0);
+    const std::uint64_t to = trace::node_offset(whole, trace::context_words(control().spec));
+    if (to > from)
         fallocate(fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                  static_cast<off_t>(trace::contexts_offset(index) + trace::kHugePage),
-                  static_cast<off_t>(before - trace::kHugePage));
+                  static_cast<off_t>(trace::contexts_offset(index) + from),
+                  static_cast<off_t>(to - from));
 }
 
 void Segment::read(void* into, std::size_t bytes, std::uint64_t offset) const {

@@ -96,13 +96,13 @@ class Segment {
         return runs;
     }
 
-    // The nodes of calling contexts of a slot: their number, and those from `first` on. Each has
-    // `words` words, and `nodes` has room for the nodes to read.
+    // The nodes of calling contexts of a slot: their number, and a layer of those from `first` on.
+    // `nodes` has room for trace::kLayerWords of each.
     std::uint32_t context_node_count(std::uint32_t index) const;
-    void read_context_nodes(std::uint32_t index, std::uint32_t first, std::uint32_t words,
+    void read_context_nodes(std::uint32_t index, std::uint32_t first, std::uint32_t layer,
                             std::span<std::uint64_t> nodes) const;
-    // Gives back memory of the nodes before `end`, which nobody needs any more.
-    void release_context_nodes(std::uint32_t index, std::uint32_t end, std::uint32_t words) const;
+    // Gives back memory of the chunks of nodes before `end`, which nobody needs any more.
+    void release_context_nodes(std::uint32_t index, std::uint32_t end) const;
 
   private:
     void read(void* into, std::size_t bytes, std::uint64_t offset) const;

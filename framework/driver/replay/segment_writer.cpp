@@ -13,6 +13,11 @@
 #include <utility>
 
 namespace assay::replay {
+namespace {
+
+constexpr std::uint32_t kCopied = 256;  // nodes that are copied at once; divides kChunkNodes
+
+}  // namespace
 
 void SlotWriter::set_thread(std::uint32_t thread) {
     thread_ = thread;
@@ -63,19 +68,36 @@ void SlotWriter::copy_new_nodes() {
     copy_nodes_from(std::exchange(copied_nodes_, nodes->count));
 }
 
-// The collector may read a node while others are still made. The parts that it reads then do not
-// change any more.
+void SlotWriter::copy_nodes() const {
+    if (node_words_ == 0 || outputs_.size() == 1) return;
+    copy_nodes_from(0);
+    const RingWriter& source = outputs_.front().ring;
+    const std::uint32_t count = outputs_.front().ring.context_nodes()->count;
+    std::vector<std::uint64_t> portion(std::size_t{kCopied} * trace::kLayerWords);
+    for (std::uint32_t word = trace::kLayerWords; word < node_words_; word += trace::kLayerWords)
+        for (std::uint32_t node = 0; node < count; node += kCopied) {
+            const std::uint64_t offset =
+                trace::node_offset(node, node_words_) + trace::word_offset(word);
+            source.read_nodes(offset, portion);
+            if (std::ranges::all_of(portion, [](std::uint64_t value) { return value == 0; }))
+                continue;
+            for (const Output& output : std::span(outputs_).subspan(1))
+                std::memcpy(reinterpret_cast<std::byte*>(output.ring.context_nodes()) + offset,
+                            portion.data(), portion.size() * sizeof portion[0]);
+        }
+}
+
+// Copies the first layer. The collector may read a node while others are still made. The parts that
+// it reads then do not change any more.
 void SlotWriter::copy_nodes_from(std::uint32_t first) const {
-    if (node_words_ == 0) return;
     const trace::ContextNodes* const nodes = outputs_.front().ring.context_nodes();
-    const std::size_t node_bytes = node_words_ * sizeof(std::uint64_t);
-    const auto from = [&](const trace::ContextNodes* of) {
-        return reinterpret_cast<std::uintptr_t>(of + 1) + first * node_bytes;
-    };
     for (const Output& output : std::span(outputs_).subspan(1)) {
         trace::ContextNodes* const to = output.ring.context_nodes();
-        std::memcpy(reinterpret_cast<void*>(from(to)), reinterpret_cast<const void*>(from(nodes)),
-                    (nodes->count - first) * node_bytes);
+        for (std::uint32_t node = first; node < nodes->count; ++node) {
+            const std::uint64_t offset = trace::node_offset(node, node_words_);
+            std::memcpy(reinterpret_cast<std::byte*>(to) + offset,
+                        reinterpret_cast<const std::byte*>(nodes) + offset, trace::kNodeBytes);
+        }
         __atomic_store_n(&to->count, nodes->count, __ATOMIC_RELEASE);
     }
 }
@@ -124,6 +146,14 @@ trace::ContextNodes* RingWriter::context_nodes() {
 
 // The writer resets the length, because none of several readers can. All have given the buffer
 // back.
+// Reads the segment and not its mapping, where a page fault would give memory to unused words.
+void RingWriter::read_nodes(std::uint64_t offset, std::span<std::uint64_t> words) const {
+    const auto bytes = static_cast<ssize_t>(words.size_bytes());
+    if (pread(segment_, words.data(), words.size_bytes(),
+              static_cast<off_t>(trace::contexts_offset(number_) + offset)) != bytes)
+        throw Error(fmt::format("cannot read a trace segment: {}", system_reason(errno)));
+}
+
 void RingWriter::begin_buffer(std::uint32_t number) {
     const std::uint32_t index = number & (trace::kBufferCount - 1);
     const std::uint64_t offset = trace::kRingOffset + index * std::uint64_t{trace::kBufferBytes};

@@ -39,6 +39,8 @@ class RingWriter {
     std::uint64_t* counters() const { return counters_; }
     // With kCaptureContexts: the nodes of the slot. The first call maps them. Throws Error.
     trace::ContextNodes* context_nodes();
+    // Reads words of the nodes. `offset`: in bytes, from context_nodes(). Throws Error.
+    void read_nodes(std::uint64_t offset, std::span<std::uint64_t> words) const;
     std::uint32_t buffer() const { return slot_->produced.load(std::memory_order_relaxed); }
     // In the present buffer.
     std::uint32_t records() const { return static_cast<std::uint32_t>(next_ - begin_); }
@@ -120,7 +122,7 @@ class SlotWriter {
     // With kCaptureContexts: the nodes of the first segment, with so many words each. The other
     // segments get a new node before any record that names it, and the counts by copy_nodes().
     trace::ContextNodes* begin_nodes(std::uint32_t words);
-    void copy_nodes() const { copy_nodes_from(0); }
+    void copy_nodes() const;
     // True if trace::tells_contexts() holds for one of the segments.
     bool tells_contexts() const;
     const std::vector<Output>& outputs() const { return outputs_; }

@@ -21,7 +21,6 @@ constexpr uint64_t kHighest = UINT64_MAX;
 constexpr uint32_t kNone = UINT32_MAX;
 // Stand for the parent in the keys of nodes that do not depend on a parent.
 constexpr uint32_t kByRange = UINT32_MAX, kBySet = UINT32_MAX - 1;
-constexpr uint64_t kNodeUnit = 128;  // the smallest size of a node
 constexpr uint64_t kFewestKnown = 4096, kFewestFrames = 256, kFewestStacks = 16;
 constexpr uint64_t kHugePage = trace::kHugePage;
 
@@ -75,9 +74,10 @@ IN_TRANSLATED_CODE void CallTree::initialise(CallState& state, trace::ContextNod
     present_ = kNone;
     nodes_ = nodes;
     recursion_ = recursion;
-    node_bytes_ = words * sizeof(uint64_t);
+    words_ = words;
     most_nodes_ =
-        static_cast<uint32_t>((trace::kContextsBytes - sizeof(trace::ContextNodes)) / node_bytes_);
+        static_cast<uint32_t>((trace::kContextsBytes - trace::kHugePage) /
+                              (words / trace::kLayerWords * kHugePage) * trace::kChunkNodes);
 }
 
 IN_TRANSLATED_CODE void CallTree::release() {
@@ -126,8 +126,8 @@ IN_TRANSLATED_CODE void CallTree::begin_thread() {
 // --- Nodes.
 
 PART_OF_THESE CallTree::Node* CallTree::node_at(uint32_t index) const {
-    return reinterpret_cast<Node*>(reinterpret_cast<unsigned char*>(nodes_ + 1) +
-                                   index * node_bytes_);
+    return reinterpret_cast<Node*>(reinterpret_cast<unsigned char*>(nodes_) +
+                                   trace::node_offset(index, words_));
 }
 
 IN_TRANSLATED_CODE CallTree::Node* CallTree::known(uint64_t key, uint32_t parent) const {
@@ -158,10 +158,10 @@ IN_TRANSLATED_CODE void CallTree::remember(uint64_t key, uint32_t parent, Node* 
     ++known_used_;
 }
 
-// Gives memory to the node at `address`, which is the first one without memory, and to the next
-// ones. All calls can fail, which changes nothing but the time.
+// Gives memory to the first layer of the node at `address`, which is the first one without memory,
+// and of the next ones. All calls can fail, which changes nothing but the time.
 //
-// Beyond the first kHugePage, nodes get huge pages, because translated code and the collector
+// After the first chunk, nodes get huge pages, because translated code and the collector
 // reach them with fewer misses of the processor's translation buffers. Most systems give a file in
 // memory huge pages only by MADV_COLLAPSE. It fails before Linux 6.1, and needs one page that
 // exists.
@@ -172,7 +172,7 @@ IN_TRANSLATED_CODE void CallTree::populate(uint64_t address) {
     constexpr uint64_t kPopulateForWriting = 23, kCollapse = 25;
     const uint64_t from = address & ~(kPage - 1);
     const bool is_huge =
-        from % kHugePage == 0 && from >= reinterpret_cast<uint64_t>(nodes_) + kHugePage;
+        from % kHugePage == 0 && from >= reinterpret_cast<uint64_t>(nodes_) + 2 * kHugePage;
     call_kernel(SYS_madvise, from, is_huge ? kPage : kPortion, kPopulateForWriting, 0, 0, 0);
     populated_ = from + kPortion;
     if (!is_huge) return;
@@ -188,7 +188,7 @@ IN_TRANSLATED_CODE CallTree::Node* CallTree::new_node(const Node& node) {
     const uint32_t index = nodes_->count;
     if (index >= most_nodes_) __builtin_trap();
     Node* const made = node_at(index);
-    const uint64_t end = reinterpret_cast<uint64_t>(made) + node_bytes_;
+    const uint64_t end = reinterpret_cast<uint64_t>(made) + trace::kNodeBytes;
     if (end > populated_) populate(end - 1);
     *made = node;
     made->number = index;
@@ -223,8 +223,9 @@ struct CallTree::Path {
 // The node that a call or a jump leads to.
 IN_TRANSLATED_CODE CallTree::Node* CallTree::child(Node* parent, Node::Kind kind, uint64_t site,
                                                    uint64_t target) {
-    Found& found = found_[(reinterpret_cast<uint64_t>(parent) / kNodeUnit ^ site ^ target >> 4) %
-                          kFoundLately];
+    Found& found =
+        found_[(reinterpret_cast<uint64_t>(parent) / trace::kNodeBytes ^ site ^ target >> 4) %
+               kFoundLately];
     if (found.parent == parent && found.site == site && found.target == target) return found.node;
     Node* const node = find_or_make(parent, kind, site, target);
     found = {parent, site, target, node};

@@ -44,7 +44,7 @@ struct ContextStep {
 
     static constexpr std::uint32_t kCount = 4096;
     // Translated code computes it with 32-bit operations.
-    static constexpr unsigned kPositionShift = 4, kNodeShift = 2;
+    static constexpr unsigned kPositionShift = 4, kNodeShift = 3;
     static constexpr std::uint32_t kMask = (kCount - 1) * 32;
     static constexpr std::uint32_t index(std::uint64_t from, std::uint64_t position) {
         const auto low = static_cast<std::uint32_t>(position) << kPositionShift;
@@ -138,8 +138,7 @@ class CallTree {
 
     CallState* state_;
     trace::ContextNodes* nodes_;
-    std::uint64_t node_bytes_;
-    std::uint32_t most_nodes_;
+    std::uint32_t words_, most_nodes_;  // words of a node
     std::uint32_t recursion_;
     // The nodes by the way that led to them, with open addressing.
     struct Known {

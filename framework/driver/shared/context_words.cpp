@@ -1,7 +1,6 @@
 #include "framework/driver/shared/context_words.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace assay::driver {
 namespace {
@@ -46,9 +45,13 @@ std::uint32_t ContextWords::of(const trace::Spec& spec, std::uint64_t range, std
     const auto known = std::find_if(words.used.begin(), words.used.end(),
                                     [key](const Used& used) { return used.key == key; });
     if (known != words.used.end()) return known->word;
-    if (words.next + count + kept_back > trace::context_words(spec)) return 0;
-    words.used.push_back({key, std::exchange(words.next, words.next + count)});
-    return words.used.back().word;
+    std::uint32_t word = words.next;
+    if (word % trace::kLayerWords + count > trace::kLayerWords)
+        word += trace::kLayerWords - word % trace::kLayerWords;
+    if (word + count + kept_back > trace::context_words(spec)) return 0;
+    words.next = word + count;
+    words.used.push_back({key, word});
+    return word;
 }
 
 }  // namespace assay::driver

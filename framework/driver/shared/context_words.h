@@ -18,7 +18,7 @@ class ContextWords {
   public:
     // Return the number of a word, or 0 if all words of the range at `range` are taken.
 
-    // The first of a block's trace::counters().
+    // The first of a block's trace::counters(), which lie in one layer.
     std::uint32_t of_block(const trace::Spec& spec, std::uint64_t range,
                            std::span<const native::Instruction> instructions);
     // The same for the code at `pc`.

@@ -61,7 +61,8 @@ void FollowedContexts::enter_block(std::uint64_t pc) {
 }
 
 std::uint64_t* FollowedContexts::counters(std::uint16_t word) const {
-    return reinterpret_cast<std::uint64_t*>(state_.node) + word;
+    return reinterpret_cast<std::uint64_t*>(reinterpret_cast<unsigned char*>(state_.node) +
+                                            trace::word_offset(word));
 }
 
 void FollowedContexts::call(std::uint64_t pc, std::uint64_t behind, std::uint64_t address) {

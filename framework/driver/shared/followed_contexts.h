@@ -29,7 +29,8 @@ class FollowedContexts {
     std::uint64_t* counters(std::uint16_t word) const;
     // The node of these counters.
     static const trace::ContextNode& node_of(const std::uint64_t* counters, std::uint16_t word) {
-        return *reinterpret_cast<const trace::ContextNode*>(counters - word);
+        return *reinterpret_cast<const trace::ContextNode*>(
+            reinterpret_cast<const unsigned char*>(counters) - trace::word_offset(word));
     }
     // The present node, in memory that keeps its address.
     const trace::ContextNode* const* node() const { return &state_.node; }

@@ -89,7 +89,8 @@ void CodeFaults::count_left_block(const Context& context, std::uint32_t block,
                          .node = node ? node->number : 0});
     if (node == nullptr || counted) return;
     if (const std::uint32_t word = code_.trace.context_word(block); word != 0)
-        ++reinterpret_cast<std::uint64_t*>(context.calls.node)[word];
+        ++*reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::uint64_t>(node) +
+                                            trace::word_offset(word));
 }
 
 // Leaves translated code before the instruction, or after it if the event is reported there.

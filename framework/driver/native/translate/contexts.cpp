@@ -26,7 +26,7 @@ Address at(unsigned base, std::int32_t displacement) {
 }
 
 std::int32_t offset_of(std::uint32_t word) {
-    return static_cast<std::int32_t>(word * sizeof(std::uint64_t));
+    return static_cast<std::int32_t>(trace::word_offset(word));
 }
 
 // Keep live arithmetic flags in the context. rax must be free at both calls and in between.

@@ -62,8 +62,7 @@ class UnitWriter {
     // With contexts: the offset of the word that counts the present block in each node; 0 if no
     // word does.
     std::int32_t offset_in_node() const {
-        constexpr std::uint32_t kWordBytes = sizeof(std::uint64_t);
-        return static_cast<std::int32_t>(context_words_[block_index] * kWordBytes);
+        return static_cast<std::int32_t>(trace::word_offset(context_words_[block_index]));
     }
     void set_context_word(std::uint32_t word) { context_words_[block_index] = word; }
 
