@@ -30,13 +30,15 @@ std::vector<trace_record_t> random_records(std::uint64_t span) {
     return records;
 }
 
-trace::Spec spec(std::uint32_t data_ways, std::uint32_t fetch_ways) {
-    return {.data = {kLine, 16, {}, data_ways}, .fetch = {kLine, 4, {}, fetch_ways}};
-}
-
 struct Ways {
     std::uint32_t data, fetch;
+    std::uint32_t data_sets = 16, data_line = kLine;
 };
+
+trace::Spec spec(const Ways& ways) {
+    return {.data = {ways.data_line, ways.data_sets, {}, ways.data},
+            .fetch = {kLine, 4, {}, ways.fetch}};
+}
 
 // The records that go to an output.
 std::vector<trace_record_t> passed(const std::vector<trace_record_t>& records,
@@ -49,14 +51,14 @@ std::vector<trace_record_t> passed(const std::vector<trace_record_t>& records,
 }
 
 std::vector<trace_record_t> expected(const std::vector<trace_record_t>& records, Ways ways) {
-    PlainCache data(kLine, 16, ways.data), fetch(kLine, 4, ways.fetch);
+    PlainCache data(ways.data_line, ways.data_sets, ways.data), fetch(kLine, 4, ways.fetch);
     std::vector<trace_record_t> expected;
     for (const trace_record_t& record : records) {
         const std::uint64_t bytes = kSites[record.site].bytes;
         const bool is_fetch = record.site == 0, is_data = record.site == 1 || record.site == 2;
         if ((is_fetch && ways.fetch != 0 && !fetch.misses(record.value, bytes)) ||
             (is_data && ways.data != 0 &&
-             !data.misses(record.value, std::min<std::uint64_t>(bytes, kLine))))
+             !data.misses(record.value, std::min<std::uint64_t>(bytes, ways.data_line))))
             continue;
         expected.push_back(record);
     }
@@ -91,18 +93,31 @@ TEST_CASE("the most recent line of a set is the one that was used last") {
 
 TEST_CASE("what misses the caches of a replay is what misses plain ones") {
     std::vector<Ways> outputs;
-    for (const std::uint32_t data : {0, 1, 4, 12})
-        for (const std::uint32_t fetch : {0, 2, 8}) outputs.push_back({data, fetch});
+    SUBCASE("of the same sets") {
+        for (const std::uint32_t data : {1, 4, 12})
+            for (const std::uint32_t fetch : {2, 8}) outputs.push_back({data, fetch});
+    }
+    SUBCASE("of other sets") {
+        for (const std::uint32_t sets : {16, 2, 64, 4})
+            for (const std::uint32_t data : {1, 3}) outputs.push_back({data, 2, sets});
+    }
+    SUBCASE("of other lines") {
+        for (const std::uint32_t line : {64, 16, 256}) outputs.push_back({2, 2, 8, line});
+    }
+    SUBCASE("some of which are not there") {
+        for (const std::uint32_t data : {0, 1, 4, 12})
+            for (const std::uint32_t fetch : {0, 2, 8}) outputs.push_back({data, fetch});
+    }
     const auto kinds = replay::reference_kinds(kSites);
     std::vector<trace_record_t> records = random_records(64 * kLine);
-    for (trace_record_t& record : records) record.value += kLine;  // 0 is PlainCache's "none"
+    for (trace_record_t& record : records) record.value += 256;  // 0 is PlainCache's "none"
     replay::MissFilters together(kinds);
     std::vector<replay::MissFilters::Shapes> wanted;
-    for (const Ways& ways : outputs) wanted.push_back(together.add(spec(ways.data, ways.fetch)));
+    for (const Ways& ways : outputs) wanted.push_back(together.add(spec(ways)));
     const replay::MissFilters::Shapes* const missed = together.simulate(records);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
         replay::MissFilters alone(kinds);
-        const auto own = alone.add(spec(outputs[i].data, outputs[i].fetch));
+        const auto own = alone.add(spec(outputs[i]));
         CHECK(alone.any() == (outputs[i].data != 0 || outputs[i].fetch != 0));
         const std::vector<trace_record_t> right = expected(records, outputs[i]);
         for (const auto& got :
@@ -116,7 +131,7 @@ TEST_CASE("what misses the caches of a replay is what misses plain ones") {
 TEST_CASE("the line 0 is present in the beginning, as in a run and in Cachegrind") {
     const auto kinds = replay::reference_kinds(kSites);
     replay::MissFilters filters(kinds);
-    const auto wanted = filters.add(spec(4, 2));
+    const auto wanted = filters.add(spec({4, 2}));
     const std::vector<trace_record_t> records{{8, 1, 0}, {kLine, 1, 0}};
     const auto got = passed(records, filters.simulate(records), wanted);
     REQUIRE(got.size() == 1);
@@ -126,7 +141,7 @@ TEST_CASE("the line 0 is present in the beginning, as in a run and in Cachegrind
 TEST_CASE("a thread begins with empty caches") {
     const auto kinds = replay::reference_kinds(kSites);
     replay::MissFilters filters(kinds);
-    const auto wanted = filters.add(spec(4, 2));
+    const auto wanted = filters.add(spec({4, 2}));
     const std::vector<trace_record_t> records{{640, 1, 0}, {640, 1, 0}};
     CHECK(passed(records, filters.simulate(records), wanted).size() == 1);
     CHECK(passed(records, filters.simulate(records), wanted).empty());

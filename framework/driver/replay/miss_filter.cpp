@@ -42,23 +42,38 @@ MissFilters::Shapes MissFilters::add(ReferenceKind::Of of, const trace::Filter& 
     if (number == shapes_.size())
         shapes_.push_back({of, wanted, LruCache(wanted, wanted.ways, kFirstLine)});
     any_ |= shapes_[number].cache.is_there();
+    references_[of].recent = recent_lines(of);
     return Shapes{1} << number;
+}
+
+LruCache MissFilters::recent_lines(ReferenceKind::Of of) const {
+    trace::Filter fewest{};
+    for (const Shape& shape : shapes_) {
+        if (shape.of != of) continue;
+        if (fewest.sets == 0) fewest = shape.filter;
+        if (!shape.cache.is_there() || shape.filter.line_bytes != fewest.line_bytes)
+            return {{}, 0, kNoLine};
+        fewest.sets = std::min(fewest.sets, shape.filter.sets);
+    }
+    return {fewest, 1, kNoLine};
 }
 
 const MissFilters::Shapes* MissFilters::simulate(std::span<const trace_record_t> records) {
     missed_.resize(records.size());
-    kinds_of_records_.resize(records.size());
-    for (std::size_t i = 0; i < records.size(); ++i) {
-        kinds_of_records_[i] = kinds_[records[i].site];
-        missed_[i] = kinds_of_records_[i].of == ReferenceKind::kNeither ? ~Shapes{0} : 0;
+    for (References& references : references_) references.changing.clear();
+    for (std::uint32_t i = 0; i < records.size(); ++i) {
+        const ReferenceKind kind = kinds_[records[i].site];
+        missed_[i] = kind.of == ReferenceKind::kNeither ? ~Shapes{0} : 0;
+        if (kind.of == ReferenceKind::kNeither) continue;
+        References& references = references_[kind.of];
+        if (!references.recent.is_there() || references.recent.misses(records[i].value, kind.bytes))
+            references.changing.push_back(i);
     }
     for (std::size_t number = 0; number < shapes_.size(); ++number) {
         Shape& shape = shapes_[number];
-        for (std::size_t i = 0; i < records.size(); ++i) {
-            const ReferenceKind kind = kinds_of_records_[i];
-            if (kind.of != shape.of) continue;
-            const bool misses =
-                !shape.cache.is_there() || shape.cache.misses(records[i].value, kind.bytes);
+        for (const std::uint32_t i : references_[shape.of].changing) {
+            const bool misses = !shape.cache.is_there() ||
+                                shape.cache.misses(records[i].value, kinds_[records[i].site].bytes);
             missed_[i] |= Shapes{misses} << number;
         }
     }
@@ -67,6 +82,7 @@ const MissFilters::Shapes* MissFilters::simulate(std::span<const trace_record_t>
 
 void MissFilters::clear() {
     for (Shape& shape : shapes_) shape.cache.clear();
+    for (References& references : references_) references.recent.clear();
 }
 
 }  // namespace assay::replay

@@ -5,6 +5,7 @@
 #include "framework/trace/segment_layout.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <span>
@@ -117,6 +118,10 @@ std::vector<ReferenceKind> reference_kinds(std::span<const trace_site_t> sites);
 
 // The level-1 caches of a thread for all outputs of a replay. Caches of the same shape are
 // simulated once.
+//
+// A line that is the most recent one in its set of the cache with the fewest sets is also the most
+// recent one in all other caches: their sets are parts of these sets. Another reference to such a
+// line changes no cache, and most references are of this kind.
 class MissFilters {
   public:
     static constexpr std::size_t kMostOutputs = 32;
@@ -140,12 +145,20 @@ class MissFilters {
         trace::Filter filter;
         LruCache cache;
     };
+    // The references of one kind.
+    struct References {
+        // The most recent line of each set. Not there if some cache is not there, or has other
+        // lines.
+        LruCache recent{{}, 0, kNoLine};
+        std::vector<std::uint32_t> changing;  // the records that can change a cache
+    };
     Shapes add(ReferenceKind::Of of, const trace::Filter& filter);
+    LruCache recent_lines(ReferenceKind::Of of) const;
 
     const std::vector<ReferenceKind>& kinds_;
     bool any_ = false;
     std::vector<Shape> shapes_;
-    std::vector<ReferenceKind> kinds_of_records_;
+    std::array<References, ReferenceKind::kFetch + 1> references_;  // by ReferenceKind::Of
     std::vector<Shapes> missed_;
 };
 
