@@ -35,25 +35,32 @@ MissFilters::Shapes MissFilters::add(const trace::Spec& spec) {
 // Without ways, the caches are all the same: nothing hits them.
 MissFilters::Shapes MissFilters::add(ReferenceKind::Of of, const trace::Filter& filter) {
     const trace::Filter wanted = filter.ways == 0 ? trace::Filter() : filter;
-    std::size_t number = 0;
-    while (number < shapes_.size() &&
-           !(shapes_[number].of == of && shapes_[number].filter == wanted))
-        ++number;
-    if (number == shapes_.size())
-        shapes_.push_back({of, wanted, LruCache(wanted, wanted.ways, kFirstLine)});
-    any_ |= shapes_[number].cache.is_there();
+    auto cache = std::find_if(caches_.begin(), caches_.end(), [&](const Cache& other) {
+        return other.of == of && other.filter.line_bytes == wanted.line_bytes &&
+               other.filter.sets == wanted.sets;
+    });
+    if (cache == caches_.end())
+        cache = caches_.insert(cache, {of, wanted, {wanted, wanted.ways, kFirstLine}, {}});
+    if (cache->filter.ways < wanted.ways) {
+        cache->filter.ways = wanted.ways;
+        cache->lines = {cache->filter, wanted.ways, kFirstLine};
+    }
+    any_ |= cache->lines.is_there();
     references_[of].recent = recent_lines(of);
-    return Shapes{1} << number;
+    for (const Ways& known : cache->shapes)
+        if (known.ways == wanted.ways) return Shapes{1} << known.shape;
+    cache->shapes.push_back({wanted.ways, shapes_});
+    return Shapes{1} << shapes_++;
 }
 
 LruCache MissFilters::recent_lines(ReferenceKind::Of of) const {
     trace::Filter fewest{};
-    for (const Shape& shape : shapes_) {
-        if (shape.of != of) continue;
-        if (fewest.sets == 0) fewest = shape.filter;
-        if (!shape.cache.is_there() || shape.filter.line_bytes != fewest.line_bytes)
+    for (const Cache& cache : caches_) {
+        if (cache.of != of) continue;
+        if (fewest.sets == 0) fewest = cache.filter;
+        if (!cache.lines.is_there() || cache.filter.line_bytes != fewest.line_bytes)
             return {{}, 0, kNoLine};
-        fewest.sets = std::min(fewest.sets, shape.filter.sets);
+        fewest.sets = std::min(fewest.sets, cache.filter.sets);
     }
     return {fewest, 1, kNoLine};
 }
@@ -69,19 +76,21 @@ const MissFilters::Shapes* MissFilters::simulate(std::span<const trace_record_t>
         if (!references.recent.is_there() || references.recent.misses(records[i].value, kind.bytes))
             references.changing.push_back(i);
     }
-    for (std::size_t number = 0; number < shapes_.size(); ++number) {
-        Shape& shape = shapes_[number];
-        for (const std::uint32_t i : references_[shape.of].changing) {
-            const bool misses = !shape.cache.is_there() ||
-                                shape.cache.misses(records[i].value, kinds_[records[i].site].bytes);
-            missed_[i] |= Shapes{misses} << number;
+    for (Cache& cache : caches_) {
+        for (const std::uint32_t i : references_[cache.of].changing) {
+            const std::uint32_t depth =
+                cache.lines.is_there()
+                    ? cache.lines.depth(records[i].value, kinds_[records[i].site].bytes)
+                    : 0;
+            for (const Ways& known : cache.shapes)
+                missed_[i] |= Shapes{depth >= known.ways} << known.shape;
         }
     }
     return missed_.data();
 }
 
 void MissFilters::clear() {
-    for (Shape& shape : shapes_) shape.cache.clear();
+    for (Cache& cache : caches_) cache.lines.clear();
     for (References& references : references_) references.recent.clear();
 }
 

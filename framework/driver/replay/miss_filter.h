@@ -59,7 +59,8 @@ class DataFilter {
 // (trace_capture_misses), or with one way a filter of fetches.
 class LruCache {
   public:
-    // With 0 sets or ways, every reference misses. Each way holds `first_line` at the beginning.
+    // With 0 sets or ways it is not there: nothing may be looked up. Each way holds `first_line` at
+    // the beginning.
     LruCache(const trace::Filter& shape, std::uint32_t ways, std::uint64_t first_line)
         : shift_(static_cast<unsigned>(std::countr_zero(std::max(shape.line_bytes, 1U)))),
           line_bytes_(shape.line_bytes),
@@ -72,12 +73,18 @@ class LruCache {
     // Uses all lines of a reference. Only the first `line_bytes` bytes of a larger reference count.
     // True if a line was missing.
     bool misses(std::uint64_t address, std::uint32_t bytes) {
-        const std::uint64_t end = address + std::clamp(bytes, 1U, line_bytes_) - 1;
-        return misses_lines(address >> shift_, end >> shift_);
+        return depth(address, bytes) == ways_;
     }
     // The same for the lines `first` to `last`, relative to the line of `address`.
     bool misses(std::uint64_t address, unsigned first, unsigned last) {
-        return misses_lines((address >> shift_) + first, (address >> shift_) + last);
+        return depth_of_lines((address >> shift_) + first, (address >> shift_) + last) == ways_;
+    }
+    // Like misses(), but tells how many lines of its set were used since a line of the reference:
+    // the most for any of them, or the ways if a line was missing. A cache with at most so many
+    // ways, but the same sets, misses.
+    std::uint32_t depth(std::uint64_t address, std::uint32_t bytes) {
+        const std::uint64_t end = address + std::clamp(bytes, 1U, line_bytes_) - 1;
+        return depth_of_lines(address >> shift_, end >> shift_);
     }
     // True if misses() of one line would return false and change nothing.
     bool is_most_recent(std::uint64_t address, unsigned line) const {
@@ -87,19 +94,21 @@ class LruCache {
     void clear() { std::fill(lines_.begin(), lines_.end(), first_line_); }
 
   private:
-    bool misses_lines(std::uint64_t first, std::uint64_t last) {
-        bool missed = use(first);
-        for (std::uint64_t line = first + 1; line <= last; ++line) missed = use(line) || missed;
-        return missed;
+    std::uint32_t depth_of_lines(std::uint64_t first, std::uint64_t last) {
+        std::uint32_t deepest = use(first);
+        for (std::uint64_t line = first + 1; line <= last; ++line)
+            deepest = std::max(deepest, use(line));
+        return deepest;
     }
-    bool use(std::uint64_t line) {
+    // Returns the position of the line.
+    std::uint32_t use(std::uint64_t line) {
         std::uint64_t* const set = &lines_[(line & mask_) * ways_];
         std::uint64_t moved = line;
         for (std::uint32_t way = 0; way < ways_; ++way) {
             std::swap(moved, set[way]);
-            if (moved == line) return false;
+            if (moved == line) return way;
         }
-        return true;
+        return ways_;
     }
 
     unsigned shift_;
@@ -116,8 +125,8 @@ struct ReferenceKind {
 };
 std::vector<ReferenceKind> reference_kinds(std::span<const trace_site_t> sites);
 
-// The level-1 caches of a thread for all outputs of a replay. Caches of the same shape are
-// simulated once.
+// The level-1 caches of a thread for all outputs of a replay. Caches with the same sets are
+// simulated as one: the most recent lines of a set are the content of a cache with fewer ways.
 //
 // A line that is the most recent one in its set of the cache with the fewest sets is also the most
 // recent one in all other caches: their sets are parts of these sets. Another reference to such a
@@ -140,10 +149,14 @@ class MissFilters {
     void clear();
 
   private:
-    struct Shape {
+    struct Ways {
+        std::uint32_t ways, shape;  // the number of the shape's bit
+    };
+    struct Cache {
         ReferenceKind::Of of;
-        trace::Filter filter;
-        LruCache cache;
+        trace::Filter filter;  // with the most ways
+        LruCache lines;
+        std::vector<Ways> shapes;
     };
     // The references of one kind.
     struct References {
@@ -157,7 +170,8 @@ class MissFilters {
 
     const std::vector<ReferenceKind>& kinds_;
     bool any_ = false;
-    std::vector<Shape> shapes_;
+    std::vector<Cache> caches_;
+    std::uint32_t shapes_ = 0;
     std::array<References, ReferenceKind::kFetch + 1> references_;  // by ReferenceKind::Of
     std::vector<Shapes> missed_;
 };
