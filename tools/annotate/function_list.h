@@ -4,6 +4,7 @@
 #include "framework/support/own_code.h"
 #include "tools/annotate/inclusive.h"
 #include "tools/output/output.h"
+#include "tools/profile/display_names.h"
 #include "tools/profile/profile.h"
 #include "tools/table/brief.h"
 #include "tools/table/table.h"

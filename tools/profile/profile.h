@@ -112,7 +112,8 @@ class Profile final : public events::Handler {
         std::uint32_t object;  // object, address and line of the call, as in events::Recursion
         std::uint64_t address;
         std::uint32_t line;
-        auto operator<=>(const Recursion&) const = default;
+        // clang-tidy takes the 0 of a comparison for a pointer.
+        auto operator<=>(const Recursion&) const = default;  // NOLINT(modernize-use-nullptr)
     };
     // A call without its stack: Callgrind's files have calls, but no contexts.
     struct KnownCall {

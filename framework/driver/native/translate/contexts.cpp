@@ -108,7 +108,7 @@ void Contexts::go_to_line(unsigned position) {
     constexpr std::int32_t kFrom = offsetof(ContextStep, from),
                            kPosition = offsetof(ContextStep, position),
                            kTo = offsetof(ContextStep, to);
-    unsigned free[2];  // beside rax, which keep_flags() needs
+    unsigned free[2] = {};  // beside rax, which keep_flags() needs
     unsigned count = 0;
     for (const unsigned reg : {RCX, RDX, RSI})
         if (reg != position && count < 2) free[count++] = reg;
