@@ -46,9 +46,11 @@ struct ObjectRun {
 // were left out. `value` is the time of the last one, in instructions of the thread.
 inline constexpr std::uint32_t kEndsObjectRun = 0x80000000;
 
+// Context::countdown of a new thread that is captured from its beginning to its end.
+inline constexpr std::int64_t kLongestCountdown = INT64_MAX;
+
 inline trace_record_t end_of(const ObjectRun& run) {
-    constexpr std::uint64_t kClockBegin = INT64_MAX;  // Context::countdown of a new thread
-    return {kClockBegin - run.clock, run.site, run.left_out | kEndsObjectRun};
+    return {std::uint64_t{kLongestCountdown} - run.clock, run.site, run.left_out | kEndsObjectRun};
 }
 
 }  // namespace assay::trace

@@ -112,6 +112,11 @@ class Limits(unittest.TestCase):
         piped = run([ASSAY, "diff", "-", self.new], input=self.old.read_text())
         self.assertEqual((piped.returncode, piped.stderr.count("\n")), (2, 1))
         self.assertIn("(Dr Bc Ir)", piped.stderr)
+        other = self.folder / "other"
+        other.write_text("cmd: ./prog\nevents: Bc\nfl=/src/a.c\nfn=f\n1 7\nsummary: 7\n")
+        result = self.diff(files=[self.old, other])
+        self.assertEqual(result.returncode, 2)
+        self.assertIn(f"{self.old} and {other} have no event in common", result.stderr)
         shown = self.diff("--show=Ir", "--json")
         self.assertEqual((shown.returncode, shown.stderr), (0, ""))
         document = json.loads(shown.stdout)

@@ -154,7 +154,8 @@ class List(unittest.TestCase):
                                 for at, (name, ir, dr) in enumerate((("many", 900, 0), ("some", 95, 4),
                                                                      ("few", 5, 6)))) +
                         "summary: 1000 10\n")
-        for options, names in (((), ["many", "some", "few"]), (("--threshold=1",), ["many", "some"]), (("--threshold=9.5",), ["many", "some"]),
+        for options, names in (((), ["many", "some", "few"]), (("--threshold=1",), ["many", "some"]),
+                               (("--threshold=9.5",), ["many", "some"]),
                                (("--threshold=9.6",), ["many"]),
                                (("--threshold=0",), ["many", "some", "few"]),
                                (("--threshold=60", "--sort=Dr"), ["few"]),

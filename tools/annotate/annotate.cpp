@@ -264,10 +264,11 @@ void annotate_files(const Options& options, Output& output) {
     if (!options.by.empty()) {
         check_groups(options, profile.groups());
         choose_counted(options, profile.groups(), columns, sort);
-        groups = std::make_unique<GroupTable>(profile.groups(), options.by, columns, sort, names,
-                                              options.lines, extent_of(options, columns));
     }
     const Extent extent = extent_of(options, columns);
+    if (!options.by.empty())
+        groups = std::make_unique<GroupTable>(profile.groups(), options.by, columns, sort, names,
+                                              options.lines, extent);
     if (options.calls) calls = std::make_unique<CallTable>(profile, columns, sort, names, extent);
     if (options.tree) tree = std::make_unique<TreeTable>(profile, columns, sort, names, extent);
     inclusive.finish();

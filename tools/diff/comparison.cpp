@@ -121,8 +121,8 @@ void Comparison::choose_events(const Options& options) {
         });
 }
 
-// Chooses the events that all files have, if there are any. Throws Error if one that the user named
-// is not among them.
+// Chooses the events that all files have. Throws Error if there are none, or if one that the user
+// named is not among them.
 void Comparison::choose_common_events(
     const std::vector<events::Header>& headers, const std::vector<std::string>& paths,
     const std::vector<std::pair<std::string, std::string>>& named) {
@@ -147,7 +147,9 @@ void Comparison::choose_common_events(
                         wanted, paths[static_cast<std::size_t>(without - headers.begin())],
                         wanted));
         }
-    if (common.empty()) return;
+    if (common.empty())
+        throw Error(fmt::format("{} and {} have no event in common", old_paths_.front(),
+                                new_paths_.front()));
     events_ = events::choice_of(common);
     events_.leaves_out_others = true;
     for (const events::Event& event : left_out)

@@ -16,8 +16,9 @@ namespace assay::diff {
 
 class Comparison {
   public:
-    // Adds up the files of each side, and compares the events that all have. Throws Error if a file
-    // cannot be read, or if the files have no event in common.
+    // Adds up the files of each side, and compares the events that all have. Files that can be read
+    // only once must have the same events. Throws Error if a file cannot be read, or if the files
+    // have no event in common.
     Comparison(const Options& options, std::vector<std::string> old_paths,
                std::vector<std::string> new_paths);
 

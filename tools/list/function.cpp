@@ -128,7 +128,7 @@ void FunctionWriter::write(const Function& function, ObjectCode& code) {
 
 void FunctionWriter::write_rows(const Function& function, ObjectCode& code,
                                 const std::vector<const Row*>& rows, const Table& table) {
-    // One or two lines between rows take no more room than a mark for the gap.
+    // One or two lines between rows tell more than a mark for the gap.
     constexpr std::size_t kShortestGap = 3;
     const Lines lines = named_lines(function, code);
     const std::vector<std::string> sources = source_lines(lines, code);

@@ -48,7 +48,7 @@ struct Function {
     std::uint64_t low = 0, high = 0;  // its code; equal if its extent is unknown
     std::vector<const Row*> rows;     // of the profile, by address
     std::vector<std::uint64_t> counts;
-    double weight = 0;  // see Weight
+    double weight = 0;  // of this function: see hottest.h
 };
 
 // "f", or "f, inlined into g".
@@ -63,6 +63,7 @@ class FunctionWriter {
     FunctionWriter(const FunctionWriter&) = delete;
     FunctionWriter& operator=(const FunctionWriter&) = delete;
 
+    // The line above the instructions.
     static std::string heading(const Table& table);
 
     // Writes the whole function.

@@ -52,7 +52,7 @@ Hottest hottest(std::span<const Function> functions, const Weight& weight, doubl
         const Candidate& next = candidates[chosen];
         std::vector<const Row*>& rows = found.rows[next.function];
         const bool is_near = std::any_of(rows.begin(), rows.end(), [&](const Row* row) {
-            constexpr std::uint64_t kBytes = 8;  // too few instructions for a gap
+            constexpr std::uint64_t kBytes = 8;  // usually too few instructions for a gap
             return next.row->address - row->address + kBytes <= 2 * kBytes;
         });
         // A row that is not near others needs the name of a function, or a mark for the gap.

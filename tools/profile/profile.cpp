@@ -111,7 +111,7 @@ void Profile::start_first(const events::Header& header) {
     if (same_events_as_ != nullptr)
         events::check_same_events(header, path_, same_events_as_->header_,
                                   same_events_as_->paths_.front(),
-                                  "files, unlike pipes, may have others beside those of both");
+                                  "give files instead of pipes to compare only the events of both");
     header_ = header;
     if (choice_.names.empty()) choice_ = events::choice_of(header.events);
     of_differences_ = header.difference;

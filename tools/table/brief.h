@@ -1,4 +1,4 @@
-// What views for one screen show of the events: those that matter, and their totals.
+// Views that fit a screen: the events that they show, and how many rows.
 #pragma once
 
 #include "framework/events/header.h"
@@ -11,16 +11,16 @@
 
 namespace assay {
 
-// The event `first`, and those that matter: the instructions, and the events that cause at least 4
-// % of the estimated cycles. Without an estimate, the first ones that occurred.
+// The event `first`, and those that matter: the instructions, and the events that cause a few
+// percent of the estimated cycles. Without an estimate, the first ones that occurred.
 std::vector<std::size_t> important_events(std::size_t first, const events::Header& header,
                                           Counts totals);
 
-// How many rows a table shows, at least one.
+// How much a table shows: the first `rows` rows, as far as they have no more than `lines` lines
+// together, and at least one row.
 struct Extent {
-    std::size_t rows, lines;  // rows can have several lines
-    // All rows, of any number of lines, and its title.
-    bool full = false;
+    std::size_t rows, lines;
+    bool full = false;  // also shows titles of tables, as --full does
 };
 // As many rows as fit a page below the name of the profile and its totals.
 Extent fitting(const Columns& columns);

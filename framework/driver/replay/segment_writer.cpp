@@ -144,8 +144,6 @@ trace::ContextNodes* RingWriter::context_nodes() {
     return reinterpret_cast<trace::ContextNodes*>(nodes_);
 }
 
-// The writer resets the length, because none of several readers can. All have given the buffer
-// back.
 // Reads the segment and not its mapping, where a page fault would give memory to unused words.
 void RingWriter::read_nodes(std::uint64_t offset, std::span<std::uint64_t> words) const {
     const auto bytes = static_cast<ssize_t>(words.size_bytes());
@@ -154,6 +152,8 @@ void RingWriter::read_nodes(std::uint64_t offset, std::span<std::uint64_t> words
         throw Error(fmt::format("cannot read a trace segment: {}", system_reason(errno)));
 }
 
+// The writer resets the length, because none of several readers can. All have given the buffer
+// back.
 void RingWriter::begin_buffer(std::uint32_t number) {
     const std::uint32_t index = number & (trace::kBufferCount - 1);
     const std::uint64_t offset = trace::kRingOffset + index * std::uint64_t{trace::kBufferBytes};

@@ -19,13 +19,13 @@ struct ObjectRegions {
         bool used;          // a run may have begun there
     };
 
-    trace::ObjectRun* runs;         // of the only thread
+    trace::ObjectRun* runs;         // of the only thread, by number; the slot owns them
     Region regions[kMost];          // number 0 is empty
     std::uint16_t of_page[kPages];  // the number of a region of the page, by the page's low bits
 };
 
-// What a call knows of a group: the distances of its lowest address from the first one, and of its
-// highest address from the lowest, and whether the addresses are constants.
+// The argument `extent` of a call. `below` is how far the lowest address of the group is below the
+// first one. `span` is how far the highest one is above the lowest.
 inline constexpr unsigned kExtentBits = 12;
 inline constexpr std::uint32_t kHasConstants = 1U << (2 * kExtentBits);
 inline constexpr std::uint32_t object_extent(std::int64_t below, std::int64_t span,

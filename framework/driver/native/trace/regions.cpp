@@ -1,16 +1,16 @@
 #include "framework/driver/native/trace/regions.h"
 
 #include "framework/driver/native/load/elf_functions.h"
+#include "framework/trace/object_sites.h"
 #include "framework/x86/instruction.h"
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 namespace assay::native {
 namespace {
 
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kNever = trace::kLongestCountdown;
 constexpr std::uint64_t kOutside = 0;
 
 }  // namespace
