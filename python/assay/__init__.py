@@ -8,10 +8,11 @@ load() reads an events file, run() and sweep() start assay, trace() reads the re
 file, and Profiler is the base of profilers that are written in Python.
 """
 
-from .command import Error, find, run, sweep
+from .command import run, sweep
 from .profile import Profile, compare, load
 from .profiler import Profiler
 from .records import KINDS, RECORD, Trace, trace
+from .tool import Error, find
 
 __all__ = ["Error", "KINDS", "Profile", "Profiler", "RECORD", "Trace", "compare", "find", "load", "run",
            "sweep", "trace"]

@@ -1,34 +1,16 @@
-"""Runs of assay."""
+"""Runs and sweeps."""
 
 import json
 import os
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
+import pandas as pd
 
-class Error(Exception):
-    """What assay said in place of a result."""
-
-
-def find():
-    """The program assay: that of the environment variable ASSAY, the one beside this package's
-    folder, or that of PATH."""
-    beside = Path(__file__).resolve().parents[2] / "assay"
-    found = os.environ.get("ASSAY") or (beside if os.access(beside, os.X_OK) and beside.is_file()
-                                        else shutil.which("assay"))
-    if not found:
-        raise Error("there is no assay: install it, or set the environment variable ASSAY to its path")
-    return os.fspath(found)
-
-
-def call(words):
-    """The output of a command of assay."""
-    ran = subprocess.run([find(), *words], capture_output=True, text=True)
-    if ran.returncode != 0:
-        raise Error(ran.stderr.strip().removeprefix("assay: "))
-    return ran.stdout
+from .profile import load
+from .profiler import Profiler, Server
+from .tool import Error, call, find
 
 
 def _machine(folder, machine):
@@ -69,8 +51,6 @@ def run(program, plugin="cache", out=None, stdout=None, stderr=None, env=None, c
     `machine` may be a dictionary, as in a machine file, and `set` one of changes to it:
     set={"L2.ways": 8}. The others are those of subprocess.run().
     The program's exit status is in the profile's `status`."""
-    from .profile import load
-    from .profiler import Profiler, Server
     replays = isinstance(program, (str, os.PathLike))
     with tempfile.TemporaryDirectory(prefix="assay.") as folder:
         server = None
@@ -110,7 +90,6 @@ def sweep(program, plugin="cache", out=None, **options):
     row for each, with the values and the total of each event. A list gives several values:
     sweep("x.trace", machine="zen4", set={"L2.replacement": ["lru", "srrip"]}). `out` keeps the folder
     of the results."""
-    import pandas as pd
     replays = isinstance(program, (str, os.PathLike))
     with tempfile.TemporaryDirectory(prefix="assay.") as folder:
         words = ["sweep", "--quiet", "--format=json", f"--plugin={plugin}",

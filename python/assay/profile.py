@@ -6,7 +6,7 @@ import re
 
 import pandas as pd
 
-from .command import call
+from .tool import call
 
 
 class Profile:
