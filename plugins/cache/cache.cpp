@@ -6,7 +6,7 @@
 #include "plugins/cache/site_counts.h"
 #include "plugins/common/sites.h"
 #include "plugins/machine/describe.h"
-#include "plugins/machine/replacement.h"
+#include "plugins/machine/policy_library.h"
 
 #include <assay/profiler.hpp>
 

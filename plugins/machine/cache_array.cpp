@@ -1,5 +1,7 @@
 #include "plugins/machine/cache_array.h"
 
+#include "plugins/machine/policy_library.h"
+
 namespace machine {
 
 CacheArray::CacheArray(std::uint64_t sets, std::uint32_t ways, Hash hash,

@@ -7,7 +7,7 @@
 #include "plugins/machine/describe.h"
 #include "plugins/machine/machine.h"
 #include "plugins/machine/miss_kinds.h"
-#include "plugins/machine/prefetcher.h"
+#include "plugins/machine/policy_library.h"
 #include "plugins/machine/reference.h"
 
 #include <bit>

@@ -1,7 +1,4 @@
-// Policies and prefetchers of the user's own: libraries behind assay/cache_policy.h.
-#include "plugins/machine/machine.h"
-#include "plugins/machine/prefetcher.h"
-#include "plugins/machine/replacement.h"
+#include "plugins/machine/policy_library.h"
 
 #include <assay/cache_policy.h>
 
@@ -222,12 +219,14 @@ std::vector<std::string> libraries(const Machine& machine) {
     return found;
 }
 
-std::unique_ptr<Policy> load_policy(const Replacement& replacement, std::uint64_t sets,
+std::unique_ptr<Policy> make_policy(const Replacement& replacement, std::uint64_t sets,
                                     std::uint32_t ways, const PolicyPlace& place) {
+    if (auto policy = built_in_policy(replacement, sets, ways)) return policy;
     return std::make_unique<OwnPolicy>(replacement, sets, ways, place);
 }
 
-std::unique_ptr<Prefetcher> load_prefetcher(const Prefetch& prefetch, const PolicyPlace& place) {
+std::unique_ptr<Prefetcher> make_prefetcher(const Prefetch& prefetch, const PolicyPlace& place) {
+    if (auto prefetcher = built_in_prefetcher(prefetch, place.line_bytes)) return prefetcher;
     return std::make_unique<OwnPrefetcher>(prefetch, place);
 }
 

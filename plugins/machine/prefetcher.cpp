@@ -157,13 +157,14 @@ bool sees_hits(const Prefetch& prefetch) {
     return prefetch.kind == "stride" || !is_prefetcher(prefetch.kind);
 }
 
-std::unique_ptr<Prefetcher> make_prefetcher(const Prefetch& prefetch, const PolicyPlace& place) {
+std::unique_ptr<Prefetcher> built_in_prefetcher(const Prefetch& prefetch,
+                                                std::uint32_t line_bytes) {
     const std::string& kind = prefetch.kind;
     if (kind == "next-line") return std::make_unique<NextLine>(prefetch);
-    if (kind == "stride") return std::make_unique<Stride>(prefetch, place.line_bytes);
+    if (kind == "stride") return std::make_unique<Stride>(prefetch, line_bytes);
     if (kind == "stream") return std::make_unique<Stream>(prefetch);
     if (kind == "best-offset") return std::make_unique<BestOffset>(prefetch);
-    return load_prefetcher(prefetch, place);
+    return nullptr;
 }
 
 }  // namespace machine

@@ -110,11 +110,7 @@ std::vector<std::string> prefetcher_names();
 // True if it needs all hits, and not only misses and first references to prefetched lines.
 bool sees_hits(const Prefetch& prefetch);
 
-// Throws std::runtime_error if the library that `prefetch` names is unusable.
-std::unique_ptr<Prefetcher> make_prefetcher(const Prefetch& prefetch, const PolicyPlace& place);
-
-// Loads a prefetcher of the user. Throws std::runtime_error with the library's name if it is
-// unusable.
-std::unique_ptr<Prefetcher> load_prefetcher(const Prefetch& prefetch, const PolicyPlace& place);
+// Null if there is no built-in prefetcher of that kind.
+std::unique_ptr<Prefetcher> built_in_prefetcher(const Prefetch& prefetch, std::uint32_t line_bytes);
 
 }  // namespace machine

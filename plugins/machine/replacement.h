@@ -117,16 +117,8 @@ std::string complaint(const Replacement& replacement, std::uint32_t ways);
 // True if repeating the most recent reference to a set leaves its state unchanged.
 bool forgets_repetition(const Replacement& replacement);
 
-// Throws std::runtime_error if the library that `replacement` names is unusable.
-std::unique_ptr<Policy> make_policy(const Replacement& replacement, std::uint64_t sets,
-                                    std::uint32_t ways, const PolicyPlace& place = {});
-
-// Policies and prefetchers of the user: libraries with the interface assay/cache_policy.h.
-
-// The libraries that the machine's caches and TLBs load, without repetitions.
-std::vector<std::string> libraries(const Machine& machine);
-// Throws std::runtime_error with the library's name if it is unusable.
-std::unique_ptr<Policy> load_policy(const Replacement& replacement, std::uint64_t sets,
-                                    std::uint32_t ways, const PolicyPlace& place);
+// Null if there is no built-in policy of that name.
+std::unique_ptr<Policy> built_in_policy(const Replacement& replacement, std::uint64_t sets,
+                                        std::uint32_t ways);
 
 }  // namespace machine
