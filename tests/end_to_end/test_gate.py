@@ -109,6 +109,8 @@ class Limits(unittest.TestCase):
         result = self.diff()
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertIn("left out: Bc\n", result.stdout)
+        self.assertEqual(json.loads(self.diff("--json").stdout)["warnings"],
+                         ["Warning: events that only some of the files have are left out: Bc"])
         piped = run([ASSAY, "diff", "-", self.new], input=self.old.read_text())
         self.assertEqual((piped.returncode, piped.stderr.count("\n")), (2, 1))
         self.assertIn("(Dr Bc Ir)", piped.stderr)

@@ -107,6 +107,7 @@ void write(const Options& options, const Comparison& comparison, JsonWriter& jso
     json.number("version", 1);
     json.text("oldFile", join(comparison.old_paths(), ", "));
     json.text("newFile", join(comparison.new_paths(), ", "));
+    json.texts("warnings", comparison.warnings());
     write_event_list(header, shown, json);
     json.begin_object("totals");
     write_both(before.totals(), after.totals());
