@@ -101,10 +101,10 @@ TEST_CASE("memory objects: all blocks of one context are one object") {
 TEST_CASE("memory objects: what was found holds until the version changes") {
     Program program;
     program.allocate(0, 5, kHeap + 64, 100);
-    const MemoryObjects::Found block = program.objects.find(0, kHeap + 70);
+    const collector::FoundObject block = program.objects.find(0, kHeap + 70);
     CHECK(block.start == kHeap + 64);
     CHECK(block.end == kHeap + 164);
-    const MemoryObjects::Found around = program.objects.find(0, kHeap + 200);
+    const collector::FoundObject around = program.objects.find(0, kHeap + 200);
     CHECK(around.start == kHeap + 164);
     program.allocate(0, 6, kHeap + 256, 8);
     CHECK(*block.version == block.valid_version);

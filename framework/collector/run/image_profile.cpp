@@ -330,7 +330,7 @@ void ImageProfile::write(Feed& feed, const std::string& incomplete, bool replace
         symbols::GeneratedCode::of_process(image_.pid, mapped_files, session_.begin_of_run);
     if (feed.objects()) {
         divide_among_objects(feed);
-        feed.objects()->memory().read_debug_information();
+        feed.objects()->memory().areas().read_debug_information();
         feed.objects()->memory().end();
     }
     if (counts_.threads.divides) divide_among_threads(feed);

@@ -1,8 +1,6 @@
 #include "framework/collector/trace/memory_objects.h"
 
 #include <algorithm>
-#include <iterator>
-#include <utility>
 
 namespace assay::collector {
 namespace {
@@ -12,15 +10,6 @@ using Kind = DataObject::Kind;
 // The most blocks that are kept for last_at() after they were given back.
 constexpr std::size_t kMostPast = 1024 * 1024;
 
-// In a map from the starts of ranges: returns the range that contains the address, or end().
-template <typename Map>
-auto containing(Map& map, std::uint64_t address) {
-    auto at = map.upper_bound(address);
-    if (at == map.begin()) return map.end();
-    --at;
-    return address < at->second.end ? at : map.end();
-}
-
 }  // namespace
 
 MemoryObjects::MemoryObjects(const Segment& segment, const std::deque<std::string>& paths)
@@ -28,7 +17,8 @@ MemoryObjects::MemoryObjects(const Segment& segment, const std::deque<std::strin
            SharedMemory::Access::kRead),
       segment_(segment),
       paths_(paths),
-      blocks_([this](std::uint32_t block, std::uint64_t died) { end_block(block, died); }) {}
+      blocks_([this](std::uint32_t block, std::uint64_t died) { end_block(block, died); }),
+      areas_(objects_, blocks_, paths) {}
 
 void MemoryObjects::available(std::uint64_t entries) {
     available_ = std::clamp(entries, available_, trace::kMaxAllocations);
@@ -75,8 +65,7 @@ void MemoryObjects::inherit() {
         objects_.add_block(block.object, block.end - block.start, entry(block.born).time);
         heap_.allocate(block.object, block.end - block.start, entry(block.born).time);
     }
-    for (auto& [start, area] : areas_)
-        if (area.object == kNoObject) area.object = objects_.of(Kind::kMapping, 0);
+    areas_.inherit();
 }
 
 void MemoryObjects::mark(std::uint32_t number, const trace_record_t& record, std::uint32_t context,
@@ -116,24 +105,20 @@ void MemoryObjects::apply(std::uint64_t number) {
         case trace::MemoryUse::kFreed:
             return blocks_.give_back(own.address, number);
         case trace::MemoryUse::kMapped:
-            return set_area(own.address, {.end = end, .born = number});
+            return areas_.map(own, number);
         case trace::MemoryUse::kFile:
-            return map_file(own, number);
+            return areas_.map_file(own, number);
         case trace::MemoryUse::kUnmapped:
-            clear_areas(own.address, end);
-            images_.erase(images_.lower_bound(own.address), images_.lower_bound(end));
-            return;
+            return areas_.unmap(own.address, end);
         case trace::MemoryUse::kBreak:
-            return set_area(own.address, {.end = end,
-                                          .kind = Kind::kBreak,
-                                          .object = objects_.of(Kind::kBreak, 0),
-                                          .born = number});
+            return areas_.set_break(own, number);
         case trace::MemoryUse::kStack:
-            return name_stack(own);
+            thread(own.thread);
+            return areas_.name_stack(own);
         case trace::MemoryUse::kThreadPointer:
-            return place_thread_locals(own.address, number);
+            return areas_.place_thread_locals(own.address, number);
         case trace::MemoryUse::kRemapped:
-            return move_area(own);
+            return areas_.move(own);
     }
 }
 
@@ -148,86 +133,6 @@ void MemoryObjects::forget_past() {
     past_.forget(std::min(all_have_seen, horizon));
     if (past_.size() > kMostPast / 2) past_.forget(horizon);
     most_past_ = std::max(kFirstMost, 2 * past_.size());
-}
-
-// --- Memory of system calls.
-
-void MemoryObjects::clear_areas(std::uint64_t start, std::uint64_t end) {
-    ++areas_version_;
-    auto at = areas_.upper_bound(start);
-    if (at != areas_.begin()) {
-        auto before = std::prev(at);
-        if (before->first < start && before->second.end > start) {
-            if (before->second.end > end) areas_.emplace(end, before->second);
-            before->second.end = start;
-        }
-    }
-    for (at = areas_.lower_bound(start); at != areas_.end() && at->first < end;
-         at = areas_.erase(at))
-        if (at->second.end > end) {
-            areas_.emplace(end, at->second);
-        }
-}
-
-void MemoryObjects::set_area(std::uint64_t start, const Area& area) {
-    clear_areas(start, area.end);
-    if (area.end > start) areas_.insert_or_assign(start, area);
-}
-
-// ld.so first maps a library as a whole, and then maps its segments over that.
-void MemoryObjects::map_file(const trace::AllocationEntry& mapped, std::uint64_t number) {
-    const trace::FilePlace place = trace::file_place(mapped.before);
-    const std::uint64_t end = mapped.address + mapped.bytes;
-    if (place.file >= paths_.size()) return;
-    const auto around = containing(images_, mapped.address);
-    if (around != images_.end() && end <= around->second.end) {
-        if (around->second.file == place.file) around->second.executable |= place.executable;
-    } else {
-        images_.insert_or_assign(mapped.address,
-                                 Image{end, place.file, place.offset, place.executable});
-        images_in_order_.push_back(place.file);
-    }
-    set_area(mapped.address, {.end = end,
-                              .kind = Kind::kFile,
-                              .object = objects_.of(Kind::kFile, place.file),
-                              .file = place.file,
-                              .born = number});
-}
-
-void MemoryObjects::move_area(const trace::AllocationEntry& moved) {
-    const auto from = containing(areas_, moved.before);
-    Area area = from == areas_.end() ? Area{} : from->second;
-    if (from != areas_.end()) clear_areas(moved.before, area.end);
-    area.end = moved.address + moved.bytes;
-    set_area(moved.address, area);
-}
-
-void MemoryObjects::name_stack(const trace::AllocationEntry& begun) {
-    thread(begun.thread);
-    // The stack pointer can be just above the stack.
-    const auto at = containing(areas_, begun.address - 1);
-    if (at == areas_.end()) return;
-    at->second.kind = Kind::kStack;
-    at->second.object = objects_.of(Kind::kStack, std::min(begun.thread, trace::kOwnSlots));
-    ++areas_version_;
-}
-
-void MemoryObjects::place_thread_locals(std::uint64_t thread_pointer, std::uint64_t number) {
-    if (!thread_local_blocks_) {
-        std::vector<MappedImage> images;
-        for (const std::uint32_t file : images_in_order_)
-            images.push_back({file, symbols_of(file)});
-        thread_local_blocks_ = lay_out_thread_locals(images);
-    }
-    for (const ThreadLocalBlock& block : *thread_local_blocks_) {
-        const std::uint64_t start = thread_pointer - block.below;
-        if (start < thread_pointer)
-            set_area(start, {.end = start + block.bytes,
-                             .kind = Kind::kThreadLocal,
-                             .object = objects_.of(Kind::kFile, block.file),
-                             .file = block.file,
-                             .born = number});
-    }
 }
 
 // --- Blocks.
@@ -294,14 +199,8 @@ void MemoryObjects::resolve(const trace::AllocationEntry& own, std::uint64_t num
             ++blocks_[block].version;
             return;
         }
-        case trace::MemoryUse::kMapped: {
-            const auto at = areas_.find(own.address);
-            if (at == areas_.end() || at->second.born != number) return;
-            at->second.object = objects_.of(Kind::kMapping, context);
-            objects_.add_block(at->second.object, own.bytes, own.time);
-            ++areas_version_;
-            return;
-        }
+        case trace::MemoryUse::kMapped:
+            return areas_.resolve(own, number, context);
         default:
             return;
     }
@@ -312,22 +211,9 @@ std::uint32_t MemoryObjects::object_of_block(const HeapBlocks::Block& block) {
     return block.object != HeapBlocks::kNone ? block.object : objects_.of_entry(block.born);
 }
 
-const symbols::DataSymbols* MemoryObjects::symbols_of(std::uint32_t file) {
-    const auto [found, is_new] = symbols_.try_emplace(file);
-    if (is_new) found->second = symbols::DataSymbols::open(paths_[file]);
-    return found->second.get();
-}
-
-// Symbols and variables stay where they are.
-void MemoryObjects::read_symbols(Image& image) {
-    if (std::exchange(image.has_symbols, true)) return;
-    image.symbols = symbols_of(image.file);
-    image.variables = image.symbols ? frame_variables_of(image.file) : nullptr;
-}
-
 // --- Finding.
 
-MemoryObjects::Found MemoryObjects::find(std::uint32_t number, std::uint64_t address) {
+FoundObject MemoryObjects::find(std::uint32_t number, std::uint64_t address) {
     const Thread& thread = this->thread(number);
     const HeapBlocks::Place place = blocks_.find(address);
     const std::uint32_t index = place.block;
@@ -351,98 +237,9 @@ MemoryObjects::Found MemoryObjects::find(std::uint32_t number, std::uint64_t add
         }
         if (const auto coming = find_coming(address)) return *coming;
     }
-    const auto image = containing(images_, address);
-    if (image != images_.end() && image->second.executable)
-        return find_in_image(address, image->first, image->second);
-    if (const auto area = find_in_areas(address, place)) return *area;
-    return {address, address + 1, DataObjects::kUnknown, &areas_version_, areas_version_};
-}
-
-MemoryObjects::Found MemoryObjects::find_in_image(std::uint64_t address, std::uint64_t start,
-                                                  Image& image) {
-    read_symbols(image);
-    const symbols::DataSymbols* const symbols = image.symbols;
-    const auto unnamed = [&] {
-        const std::uint32_t whole = objects_.of(Kind::kFile, image.file);
-        return Found{address, address + 1, whole, &areas_version_, areas_version_};
-    };
-    if (symbols == nullptr) return unnamed();
-    const std::uint64_t bias = start - symbols->address_of_offset(image.offset);
-    const auto here = symbols->find(address - bias);
-    if (!here) return unnamed();
-    const std::uint32_t object = objects_.of_variable(*here->symbol, Kind::kVariable, image.file);
-    return {here->start + bias, here->end + bias, object, &areas_version_, areas_version_};
-}
-
-// The variable of each thread belongs to the same object.
-std::optional<MemoryObjects::Found> MemoryObjects::find_thread_local(std::uint64_t address,
-                                                                     std::uint64_t start,
-                                                                     const Area& area) {
-    const symbols::DataSymbols* symbols = symbols_of(area.file);
-    const symbols::DataSymbol* variable =
-        symbols ? symbols->find_thread_local(address - start) : nullptr;
-    if (variable == nullptr)
-        return Found{address, address + 1, area.object, &areas_version_, areas_version_};
-    const std::uint32_t object = objects_.of_variable(*variable, area.kind, area.file);
-    const std::uint64_t begin = start + variable->start;
-    return Found{begin, std::min(area.end, begin + variable->size), object, &areas_version_,
-                 areas_version_};
-}
-
-symbols::FrameVariables* MemoryObjects::frame_variables_of(std::uint32_t file) {
-    const auto [found, is_new] = frame_variables_.try_emplace(file);
-    if (is_new) found->second = symbols::FrameVariables::open(paths_[file]);
-    return found->second.get();
-}
-
-bool MemoryObjects::has_frame_variables() {
-    if (has_frame_variables_version_ == areas_version_) return has_frame_variables_;
-    has_frame_variables_version_ = areas_version_;
-    has_frame_variables_ = std::any_of(images_.begin(), images_.end(), [this](const auto& entry) {
-        const Image& image = entry.second;
-        return image.executable && symbols_of(image.file) != nullptr &&
-               frame_variables_of(image.file) != nullptr;
-    });
-    return has_frame_variables_;
-}
-
-// Returns the range between variables around `offset`, at most one page: only the stack is so near.
-MemoryObjects::InFrame MemoryObjects::between_variables(
-    std::uint32_t stack, std::int64_t offset, std::span<const symbols::FrameVariable> variables) {
-    constexpr std::int64_t kPage = 4096;
-    InFrame found{offset & -kPage, (offset & -kPage) + kPage, stack};
-    for (const symbols::FrameVariable& variable : variables) {
-        if (variable.end <= offset) found.start = std::max(found.start, variable.end);
-        if (variable.start > offset) found.end = std::min(found.end, variable.start);
-    }
-    return found;
-}
-
-MemoryObjects::InFrame MemoryObjects::find_in_frame(std::uint32_t stack, std::uint64_t pc,
-                                                    std::int64_t offset) {
-    const auto image = containing(images_, pc);
-    if (image == images_.end() || !image->second.executable)
-        return between_variables(stack, offset, {});
-    read_symbols(image->second);
-    const std::uint32_t file = image->second.file;
-    symbols::FrameVariables* const variables = image->second.variables;
-    if (variables == nullptr) return between_variables(stack, offset, {});
-    const std::uint64_t link_pc =
-        pc - image->first + image->second.symbols->address_of_offset(image->second.offset);
-    const auto variable = variables->find(link_pc, offset);
-    if (!variable) return between_variables(stack, offset, variables->at(link_pc));
-    const auto [known, is_new] =
-        frame_objects_.try_emplace({stack, variable->function, variable->name}, 0);
-    if (is_new)
-        known->second =
-            objects_.add({.kind = Kind::kFrameVariable,
-                          .thread = objects_.all()[stack].thread,
-                          .file = file,
-                          .stack = stack,
-                          .name = variable->name,
-                          .function = variable->function,
-                          .size = static_cast<std::uint64_t>(variable->end - variable->start)});
-    return {variable->start, variable->end, known->second};
+    if (const auto variable = areas_.find_in_images(address)) return *variable;
+    if (const auto area = areas_.find(address, place)) return *area;
+    return {address, address + 1, DataObjects::kUnknown, &areas_.version(), areas_.version()};
 }
 
 MemoryObjects::Last MemoryObjects::last_at(std::uint64_t address) {
@@ -450,42 +247,23 @@ MemoryObjects::Last MemoryObjects::last_at(std::uint64_t address) {
     if (const std::uint32_t block = blocks_.innermost(address); block != HeapBlocks::kNone)
         return {object_of_block(blocks_[block]), blocks_[block].start};
     if (const auto past = past_.last_at(address)) return {past->block.object, past->start};
-    const Found found = find(0, address);
+    const FoundObject found = find(0, address);
     const Kind kind = objects_.all()[found.object].kind;
     const bool begins = kind == Kind::kVariable || kind == Kind::kThreadLocal;
     return {found.object, begins ? found.start : address};
 }
 
-void MemoryObjects::read_debug_information() {
-    for (const auto& [file, symbols] : symbols_)
-        if (symbols != nullptr) symbols->read_debug_information();
-}
-
-// Memory between blocks can belong to the allocator, so the result ends at the next blocks.
-std::optional<MemoryObjects::Found> MemoryObjects::find_in_areas(std::uint64_t address,
-                                                                 const HeapBlocks::Place& gap) {
-    const auto at = containing(areas_, address);
-    if (at == areas_.end()) return std::nullopt;
-    Area& area = at->second;
-    if (area.object == kNoObject) area.object = objects_.add({.kind = Kind::kMapping});
-    if (area.kind == Kind::kThreadLocal) return find_thread_local(address, at->first, area);
-    if (area.kind == Kind::kStack || area.kind == Kind::kFile)
-        return Found{at->first, area.end, area.object, &areas_version_, areas_version_};
-    return Found{std::max(at->first, gap.start), std::min(area.end, gap.end), area.object,
-                 &blocks_.version(), blocks_.version()};
-}
-
 // Finds a block that was given back, if this thread may not have seen its end.
-std::optional<MemoryObjects::Found> MemoryObjects::find_past(const Thread& thread,
-                                                             std::uint64_t address) {
+std::optional<FoundObject> MemoryObjects::find_past(const Thread& thread, std::uint64_t address) {
     const auto past = past_.at(address, thread.now);
     if (!past) return std::nullopt;
-    return Found{address, address + 1, past->block.object, &blocks_.version(), blocks_.version()};
+    return FoundObject{address, address + 1, past->block.object, &blocks_.version(),
+                       blocks_.version()};
 }
 
 // Finds a block that another thread has allocated, if the records that place the allocation have
 // not been read.
-std::optional<MemoryObjects::Found> MemoryObjects::find_coming(std::uint64_t address) {
+std::optional<FoundObject> MemoryObjects::find_coming(std::uint64_t address) {
     if (coming_.size() >= most_coming_) {
         if (applied_ > 0) coming_.forget(applied_ - 1);
         most_coming_ = std::max(kFirstMost, 2 * coming_.size());
@@ -496,12 +274,12 @@ std::optional<MemoryObjects::Found> MemoryObjects::find_coming(std::uint64_t add
         const bool allocates =
             next.use == trace::MemoryUse::kAllocated || next.use == trace::MemoryUse::kMoved;
         if (allocates && end > next.address)
-            coming_.add(next.address, {end, indexed_, indexed_, kNoObject});
+            coming_.add(next.address, {end, indexed_, indexed_, HeapBlocks::kNone});
     }
     const auto coming = coming_.first_at(address, applied_);
     if (!coming) return std::nullopt;
-    return Found{address, address + 1, objects_.of_entry(coming->block.born), &blocks_.version(),
-                 blocks_.version()};
+    return FoundObject{address, address + 1, objects_.of_entry(coming->block.born),
+                       &blocks_.version(), blocks_.version()};
 }
 
 }  // namespace assay::collector

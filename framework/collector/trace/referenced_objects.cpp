@@ -102,9 +102,9 @@ ReferencedObjects::Followed ReferencedObjects::follow(const Source& source,
 std::uint32_t ReferencedObjects::find(Last& last, std::uint64_t address, const Place& place,
                                       std::uint64_t pc) {
     last.thread = place.thread;
-    const MemoryObjects::Found found = memory_.find(place.thread, address);
+    const FoundObject found = memory_.find(place.thread, address);
     if (memory_.objects()[found.object].kind == DataObject::Kind::kStack &&
-        memory_.has_frame_variables())
+        memory_.areas().has_frame_variables())
         return find_on_stack(last, address, place, pc, found.object);
     last.holds = Last::Holds::kForVersion;
     last.block = found.block;
@@ -130,7 +130,7 @@ std::uint32_t ReferencedObjects::find_on_stack(Last& last, std::uint64_t address
     if (behind == place.frames.begin()) return stack;
     const std::uint64_t frame = (behind - 1)->address;
     const bool innermost = behind == place.frames.end();
-    const MemoryObjects::InFrame found = memory_.find_in_frame(
+    const MemoryAreas::InFrame found = memory_.areas().find_in_frame(
         stack, innermost ? pc : behind->call, static_cast<std::int64_t>(address - frame));
     last.start = static_cast<std::uint64_t>(found.start) + (innermost ? 0 : frame);
     last.bytes = static_cast<std::uint64_t>(found.end - found.start);
