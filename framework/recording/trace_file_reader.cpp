@@ -133,13 +133,19 @@ bool TraceFileReader::find_next_chunk(std::uint64_t& offset) const {
     return false;
 }
 
-std::vector<std::byte> TraceFileReader::read(const ChunkPlace& chunk) const {
-    std::vector<std::byte> stored(chunk.header.stored_bytes), content(chunk.header.raw_bytes);
-    if (!read_at(fd_, chunk.offset, stored.data(), stored.size()))
+std::vector<std::byte> TraceFileReader::read(const ChunkPlace& chunk,
+                                             std::vector<std::byte> room) const {
+    // The stored bytes lie behind the content.
+    std::vector<std::byte> content = std::move(room);
+    const std::size_t bytes = chunk.header.raw_bytes, stored_bytes = chunk.header.stored_bytes;
+    content.resize(bytes + stored_bytes);
+    std::byte* const stored = content.data() + bytes;
+    if (!read_at(fd_, chunk.offset, stored, stored_bytes))
         throw Error(fmt::format("cannot read {} at byte {}", path_, chunk.offset));
-    if (trace_chunk_decompress(&chunk.header, stored.data(), content.data()) != 0)
+    if (trace_chunk_decompress(&chunk.header, stored, content.data()) != 0)
         throw Error(fmt::format("{} is damaged: the chunk at byte {} does not decompress", path_,
                                 chunk.offset - sizeof chunk.header));
+    content.resize(bytes);
     return content;
 }
 

@@ -37,7 +37,8 @@ class TraceFileReader {
     const std::string& damage() const { return damage_; }
 
     // The chunk's content. Throws Error if it is damaged. Several threads may call it at a time.
-    std::vector<std::byte> read(const ChunkPlace& chunk) const;
+    // `room`: memory to use again, because the system clears new memory.
+    std::vector<std::byte> read(const ChunkPlace& chunk, std::vector<std::byte> room = {}) const;
 
   private:
     void look_at_chunks();

@@ -385,6 +385,25 @@ TEST_CASE("a file does not depend on how many threads write it") {
     }
 }
 
+TEST_CASE("a chunk is read into the memory of others") {
+    const TemporaryFolder folder;
+    const Code code;
+    write_chunks(folder.file("trace"), 1, code);
+    const TraceFileReader reader(folder.file("trace"));
+    REQUIRE(reader.images().size() == 1);
+    std::vector<std::byte> content;
+    const std::byte* memory = nullptr;
+    for (unsigned round = 0; round < 2; ++round) {
+        for (const ChunkPlace& chunk : reader.images()[0].chunks) {
+            content = reader.read(chunk, std::move(content));
+            CHECK(content == reader.read(chunk));
+            // It is large enough for all of them after the first round.
+            if (round != 0) CHECK(content.data() == memory);
+            memory = content.data();
+        }
+    }
+}
+
 TEST_CASE("a full disk ends the writing of chunks") {
     const Code code;
     CHECK_THROWS_AS(TraceFileWriter("/dev/full"), Error);  // its header

@@ -45,7 +45,7 @@ bool PartSequence::begin_chunk(Stream& stream) {
     stream.first_instruction = chunk.header.first_instruction;
     if (!stream.decoder) stream.decoder.emplace(image_.sites());
     try {
-        stream.content = image_.file().read(chunk);
+        stream.content = image_.file().read(chunk, std::move(stream.content));
     } catch (const Error& damage) {
         if (problem_.empty()) problem_ = damage.what();
         return false;
@@ -88,6 +88,14 @@ std::optional<std::uint64_t> PartSequence::next_order() {
     return first ? std::optional(first->part.order) : std::nullopt;
 }
 
+std::span<trace_record_t> PartSequence::Part::room(std::size_t count) {
+    if (record_room_size < count) {
+        record_room = std::make_unique_for_overwrite<trace_record_t[]>(count);
+        record_room_size = count;
+    }
+    return {record_room.get(), count};
+}
+
 bool PartSequence::next(Part& part) {
     while (Stream* const first = look_ahead()) {
         if (has_all_) order_.pass(first->part.order);
@@ -95,10 +103,8 @@ bool PartSequence::next(Part& part) {
         part.marker_room.clear();
         for (std::uint64_t i = 0; i < first->part.markers; ++i)
             part.marker_room.push_back(first->decoder->next_marker());
-        if (part.record_room.size() < first->part.records)
-            part.record_room.resize(first->part.records);
-        const std::size_t count =
-            first->decoder->next(std::span(part.record_room).first(first->part.records));
+        const std::span<trace_record_t> room = part.room(first->part.records);
+        const std::size_t count = first->decoder->next(room);
         if (count < first->part.records) {
             damaged(*first);
             first->decoder->end_chunk();
@@ -108,7 +114,7 @@ bool PartSequence::next(Part& part) {
         part.slot = first->slot;
         part.thread = first->thread;
         part.events = first->part.events;
-        part.records = std::span(part.record_room).first(count);
+        part.records = room.first(count);
         part.markers = part.marker_room;
         part.first_instruction = std::exchange(first->first_instruction, std::nullopt);
         return true;
