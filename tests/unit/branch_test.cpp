@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 #include <algorithm>
 #include <array>
-#include <deque>
+#include <cstring>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -315,18 +315,22 @@ TEST_CASE("the branch summary is laid out as Cachegrind's") {
 
 namespace {
 
-// What predictors with tagged tables look at, folded anew each time. The latest first.
+// What predictors with tagged tables look at, folded anew each time. The latest first. An array and
+// a pointer, because this loop runs 300 million times in builds that are not optimised.
 struct PlainHistory {
-    std::deque<bool> bits = std::deque<bool>(branch::Tage::kLengths.back(), false);
+    std::array<bool, branch::Tage::kLengths.back()> bits{};
 
     void add(bool bit) {
-        bits.push_front(bit);
-        bits.pop_back();
+        std::memmove(bits.data() + 1, bits.data(), bits.size() - 1);
+        bits[0] = bit;
     }
     unsigned folded(unsigned length, unsigned width) const {
-        unsigned value = 0;
-        for (unsigned age = 0; age < length; ++age)
-            value ^= static_cast<unsigned>(bits[age]) << age % width;
+        unsigned value = 0, place = 0;
+        const bool* const end = bits.data() + length;
+        for (const bool* bit = bits.data(); bit != end; ++bit) {
+            value ^= static_cast<unsigned>(*bit) << place;
+            if (++place == width) place = 0;
+        }
         return value;
     }
 };

@@ -74,7 +74,7 @@ int play(FakeTrace& driver, std::string_view scenario) {
     if (scenario == "same-line")
         same_line(driver);
     else
-        references(driver, 0, scenario == "long" ? 100 * kReferences : kReferences);
+        references(driver, 0, scenario == "long" ? 25 * kReferences : kReferences);
 
     damage(driver, scenario);
     if (scenario == "threads") threads(driver);
