@@ -15,9 +15,16 @@ static uint64_t seen;
 static uint64_t by_thread[1 << 16];
 static char text[64];
 
+/* ASSAY_CARELESS is a list with commas. */
 static int does(const char* what) {
+    const size_t length = strlen(what);
     const char* chosen = getenv("ASSAY_CARELESS");
-    return chosen && strcmp(chosen, what) == 0;
+    for (; chosen; chosen = *chosen ? chosen + 1 : NULL) {
+        const size_t word = strcspn(chosen, ",");
+        if (word == length && strncmp(chosen, what, length) == 0) return 1;
+        chosen += word;
+    }
+    return 0;
 }
 
 /* Each value of each option is checked by itself, which takes longest. */
