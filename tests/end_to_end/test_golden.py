@@ -13,7 +13,7 @@ import unittest
 from support import ASSAY, BUILD, PLUGINS, ROOT, run, temporary_folder
 
 GOLDEN = ROOT / "tests" / "golden"
-TRACE = GOLDEN / "matrix.trace"
+TRACE = GOLDEN / "callers.trace"
 # What careless.so does wrong that a recorded trace shows: the function that is named, and words.
 CARELESS = {
     "two-lines": ("vp_description", "one line only"),
@@ -58,8 +58,8 @@ class Golden(unittest.TestCase):
         plugins = [PLUGINS / "null.so", BUILD / "examples" / "allocation_misses.so",
                    BUILD / "sdk" / "my_profiler.so", *sorted((BUILD / "plugins").glob("*/*.so"))]
         plugins = [plugin for plugin in plugins if plugin.stem not in ("classic", "python")]
-        first, *others = made_by().PROGRAMS
-        checked = [(first, plugins), *((program, plugins[:2]) for program in others)]
+        *others, smallest = made_by().PROGRAMS
+        checked = [(smallest, plugins), *((program, plugins[:2]) for program in others)]
         for program, chosen in checked:
             result = check(GOLDEN / f"{program}.trace", *chosen)
             self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
@@ -68,8 +68,10 @@ class Golden(unittest.TestCase):
     def test_each_broken_rule_is_named(self):
         plugin = PLUGINS / "careless.so"
         for rule, (function, words) in CARELESS.items():
+            # It takes several buffers.
+            trace = GOLDEN / "matrix.trace" if rule == "keeps-records" else TRACE
             with self.subTest(rule):
-                result = check(TRACE, plugin, ASSAY_CARELESS=rule)
+                result = check(trace, plugin, ASSAY_CARELESS=rule)
                 self.assertEqual(result.returncode, 1, result.stdout)
                 self.assertTrue([line for line in result.stdout.splitlines()
                                  if line.startswith(f"{plugin}: {function}: ") and words in line],
