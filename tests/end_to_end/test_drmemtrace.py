@@ -25,7 +25,7 @@ class File:
     """The records of a thread."""
 
     def __init__(self, thread=100, version=6, kind=X86 | ENCODED, process=7):
-        self.chunks = [b""]
+        self.chunks = [bytearray()]
         self.known = set()
         self.add(HEADER, 0, version)
         self.mark(VERSION, version)
@@ -57,7 +57,7 @@ class File:
 
     def end_chunk(self):
         self.mark(CHUNK_FOOTER, len(self.chunks) - 1)
-        self.chunks.append(b"")
+        self.chunks.append(bytearray())
         self.known.clear()
         self.mark(ORDINAL, 1)
 
@@ -112,6 +112,11 @@ def kind_of(disassembly, pc, size, following):
 
 
 class Imports(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.recordings = support.temporary_folder_of_class(cls)
+        cls.listed = {}  # by recording
+
     def setUp(self):
         self.folder = support.temporary_folder(self)
         self.made = self.folder / "made.trace"
@@ -140,12 +145,18 @@ class Imports(unittest.TestCase):
 
     # --- Recordings of assay as drmemtrace would write them.
 
+    def recorded(self, program):
+        """A recording, and its rows. Each program is recorded once."""
+        recording = self.recordings / program.name
+        if recording not in self.listed:
+            self.good(run([ASSAY, "record", "-q", "-o", recording, "--", program]))
+            self.listed[recording] = self.rows("--instructions", "--kind=all", of=recording)
+        return recording, self.listed[recording]
+
     def converted(self, program, version=6, kind=X86 | ENCODED):
         """A recording, and a file with the same instructions and references."""
-        recording = self.folder / "recording.trace"
-        self.good(run([ASSAY, "record", "-q", "-o", recording, "--", program]))
+        recording, rows = self.recorded(program)
         code = Code(program)
-        rows = self.rows("--instructions", "--kind=all", of=recording)
         instructions = [row for row in rows if row["kind"] == "instr"]
         others = collections.defaultdict(list)
         for row in rows:
