@@ -6,16 +6,17 @@ import subprocess
 from pathlib import Path
 
 
-def make_inputs(folder: Path) -> None:
+def make_inputs(folder: Path, lines: int = 4000) -> None:
+    """Texts, scripts and queries. `lines`: of the text."""
     folder.mkdir(parents=True)
     rng = random.Random(11)
     words = ["".join(rng.choices("etaoinshrdlcu", k=rng.randint(2, 9))) for _ in range(2000)]
-    lines = [" ".join(rng.choices(words, k=rng.randint(3, 12))) + ".\n" for _ in range(4000)]
     text = folder / "text"
-    text.write_text("".join(lines))
+    text.write_text("".join(" ".join(rng.choices(words, k=rng.randint(3, 12))) + ".\n"
+                            for _ in range(lines)))
     (folder / "names").write_text("\n".join(words[:100]) + "\n")
     # Long enough that compressors and sort share it among threads.
-    (folder / "numbers").write_text("".join(f"{rng.getrandbits(40):x}\n" for _ in range(400_000)))
+    (folder / "numbers").write_text("".join(f"{rng.getrandbits(40):x}\n" for _ in range(300_000)))
     for ending, packer in (("bz2", "bzip2"), ("gz", "gzip"), ("xz", "xz")):
         if shutil.which(packer):
             packed = subprocess.run([packer, "-c", text], capture_output=True, check=True).stdout
@@ -42,6 +43,10 @@ def make_inputs(folder: Path) -> None:
         "CREATE TABLE t(a); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
         "WHERE i < 40000) INSERT INTO t SELECT hex(i * 7919 % 40009) || zeroblob(40) FROM n;\n"
         "CREATE INDEX x ON t(a); PRAGMA integrity_check; SELECT count(DISTINCT a), max(a) FROM t;\n")
+
+
+def make_programs(folder: Path) -> None:
+    """Programs and sources, which the cases of the matrix do not need."""
     (folder / "main.c").write_text("long step_0(long, long);\nint printf(const char*, ...);\n"
                                    "__attribute__((weak)) long step_0(long a, long b) "
                                    "{ return a + b; }\n"

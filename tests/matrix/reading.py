@@ -11,6 +11,7 @@ from events_file import Profile, added, read_profile
 
 PATIENCE = 120  # seconds
 NO_INSTRUCTIONS = "no counts of instructions"
+FORMATS = ("callgrind", "pprof", "firefox", "speedscope", "folded", "json", "csv")
 
 
 class Bad(Exception):
@@ -18,9 +19,9 @@ class Bad(Exception):
 
 
 def read_all(assay: Path, profiles: list[Profile], has_instructions: bool,
-             vectors: list[Path]) -> list[str]:
+             vectors: list[Path], formats: tuple[str, ...] = FORMATS) -> list[str]:
     """What is wrong. Of several files, the one that counts most gets all tools, and the others
-    one each; all are merged."""
+    one each; all are merged. `formats`: those that it is exported in."""
     if not profiles:
         return []
     first = max(profiles, key=lambda profile: profile.path.stat().st_size)
@@ -28,7 +29,7 @@ def read_all(assay: Path, profiles: list[Profile], has_instructions: bool,
     checks = [(reader.annotate, profile) for profile in profiles]
     checks += [(reader.listed if has_instructions else reader.not_listed, first),
                (reader.report, first), (reader.diff, first), (reader.merge, profiles)]
-    checks += [(getattr(reader, name), first) for name in FORMATS]
+    checks += [(getattr(reader, name), first) for name in formats]
     checks += [(reader.phases, path) for path in vectors]
     return [problem for check, subject in checks if (problem := reader.problem(check, subject))]
 
@@ -138,9 +139,6 @@ class Reader:
         columns = list(zip(*rows)) or [()] * len(names)
         expect_totals({name: sum(map(int, column)) for name, column in zip(names, columns)
                        if name in profile.totals}, profile.totals)
-
-
-FORMATS = ("callgrind", "pprof", "firefox", "speedscope", "folded", "json", "csv")
 
 
 def expect_printed(text: bytes, profile: Profile) -> None:
