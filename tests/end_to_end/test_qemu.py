@@ -30,14 +30,20 @@ def of_function(path, name):
 
 @support.needs("clang", "ld.lld", "qemu-aarch64")
 class KnownCounts(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.programs = support.temporary_folder_of_class(cls)
+
     def setUp(self):
         self.folder = support.temporary_folder(self)
 
     def build(self, target, *words):
-        program = self.folder / "program"
-        built = support.run(["clang", f"--target={target}", "-nostdlib", "-static", "-fuse-ld=lld",
-                             "-g", *words, "-o", program])
-        self.assertEqual(built.returncode, 0, built.stderr)
+        """One program for each target, which is built once."""
+        program = self.programs / target
+        if not program.exists():
+            built = support.run(["clang", f"--target={target}", "-nostdlib", "-static", "-fuse-ld=lld",
+                                 "-g", *words, "-o", program])
+            self.assertEqual(built.returncode, 0, built.stderr)
         return program
 
     def profiled(self, program, *options, status=7):
@@ -111,12 +117,15 @@ class KnownCounts(unittest.TestCase):
 
 @support.needs("aarch64-linux-gnu-gcc", "qemu-aarch64")
 class Processes(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.program = support.temporary_folder_of_class(cls) / "threads"
+        built = support.run(["aarch64-linux-gnu-gcc", "-g", "-O1", "-pthread",
+                             FOREIGN / "threads.c", "-o", cls.program])
+        assert built.returncode == 0, built.stderr
+
     def setUp(self):
         self.folder = support.temporary_folder(self)
-        self.program = self.folder / "threads"
-        built = support.run(["aarch64-linux-gnu-gcc", "-g", "-O1", "-pthread",
-                             FOREIGN / "threads.c", "-o", self.program])
-        self.assertEqual(built.returncode, 0, built.stderr)
 
     def profile(self, *words, options=()):
         return support.profile([self.program, *words], "-q", *options,
@@ -228,6 +237,7 @@ class Parts(unittest.TestCase):
         expected = {"throw_again": 30, "clean_up": 9, "jump_back": 19, "jump": 9, "on_signal": 92,
                     "on_signal_in_handler": 50, "get_signals": 255, "fault": 41,
                     "leave_handler": 88, "on_signal_to_leave": 36}
+        some = {name: expected[name] for name in ("throw_again", "jump", "fault", "leave_handler")}
         programs = [("x86_64", "g++"), ("aarch64", "aarch64-linux-gnu-g++"),
                     ("riscv64", "riscv64-linux-gnu-g++")]
         for processor, compiler in programs:
@@ -237,9 +247,10 @@ class Parts(unittest.TestCase):
             built = support.run([compiler, "-g", "-O1", FOREIGN / "ways.cpp", "-o", program])
             self.assertEqual(built.returncode, 0, built.stderr)
             for driver in ("native", "qemu") if processor == "x86_64" else ("auto",):
+                wanted = expected if driver == "native" or processor == "aarch64" else some
                 found = {name: self.of_function(program, "work", "Dw", f"--driver={driver}",
-                                                f"--toggle={name}") for name in expected}
-                self.assertEqual(found, expected, (processor, driver))
+                                                f"--toggle={name}") for name in wanted}
+                self.assertEqual(found, wanted, (processor, driver))
 
     @support.needs("aarch64-linux-gnu-gcc", "qemu-aarch64")
     def test_threads_and_a_child(self):
@@ -301,14 +312,15 @@ class Recorded(unittest.TestCase):
         self.assertTrue(self.events(run) == self.events(replayed), options)
 
     def test_programs(self):
-        for processor in ("aarch64", "riscv64"):
+        """What profilers make of a trace depends on no processor: the second has some of them."""
+        for processor, more in (("aarch64", [["--threads"], ["--machine=neoverse-n1"],
+                                             ["--plugin=reuse"], ["--plugin=used_bytes"],
+                                             ["--plugin=effective_address", "--contexts"]]),
+                                ("riscv64", [])):
             program = self.ways(processor)
             self.record(program)
-            for options in (["--contexts"], ["--threads"], ["--machine=neoverse-n1"],
-                            ["--plugin=branch", "--contexts"], ["--plugin=reuse"],
-                            ["--plugin=effective_address", "--contexts"],
-                            ["--plugin=used_bytes"],
-                            ["--plugin=cache,branch,bbv", "--bb-out-file=/dev/null"]):
+            for options in (["--contexts"], ["--plugin=branch", "--contexts"],
+                            ["--plugin=cache,branch,bbv", "--bb-out-file=/dev/null"], *more):
                 with self.subTest(processor=processor, options=options):
                     self.check(program, *options)
 
