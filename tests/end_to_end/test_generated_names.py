@@ -87,15 +87,15 @@ again()
 
 
 def older_pythons():
-    """Interpreters of CPython 3.9 to 3.11."""
-    found = set()
-    for python in (sys.executable, "/usr/bin/python3"):
+    """One interpreter of each version of CPython from 3.9 to 3.11."""
+    found = {}
+    for python in ("/usr/bin/python3", sys.executable):
         if not Path(python).exists():
             continue
         shown = run([python, "-c", "import sys; print(sys.implementation.name, sys.version_info[:2])"])
         if re.fullmatch(r"cpython \(3, (9|10|11)\)", shown.stdout.strip()):
-            found.add(python)
-    return sorted(found)
+            found.setdefault(shown.stdout, python)
+    return list(found.values())
 
 
 class GeneratedNames(unittest.TestCase):
