@@ -111,7 +111,7 @@ TEST_CASE("threads that have ended take no memory for blocks that they have not 
         return now.uordblks + now.hblkhd;
     };
     const std::size_t before = used();
-    constexpr std::uint32_t kThreads = 2000, kLast = 19'999;
+    constexpr std::uint32_t kThreads = 500, kLast = 19'999;
     for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
         const std::vector<trace_record_t> records{{thread + 1, kCount, kLast}};
         CHECK(reader.take(thread, 0, records, code).empty());
