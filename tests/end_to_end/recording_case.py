@@ -34,6 +34,7 @@ class RecordingCase(unittest.TestCase):
     def setUp(self):
         self.folder = support.temporary_folder(self)
         self.environment = {**os.environ, "PYTHONHASHSEED": "0"}
+        self.recorded = None  # the words of the last recording
 
     def assay(self, *words, status=0):
         """`status`: None for that of the program, whichever it is."""
@@ -46,10 +47,14 @@ class RecordingCase(unittest.TestCase):
         return result.stderr
 
     def record(self, program, *options, status=0):
+        """The same program with the same options, twice in a row, is recorded once."""
         support.require(program[0])
         trace = self.folder / "trace"
-        self.assay("record", "-q", "-o", trace, *options, "--", *program, status=status)
-        self.assay("trace", "--check", trace)
+        words = (*options, "--", *program)
+        if words != self.recorded or not trace.exists():
+            self.assay("record", "-q", "-o", trace, *words, status=status)
+            self.assay("trace", "--check", trace)
+            self.recorded = words
         return trace
 
     def texts_of_processes(self, name):

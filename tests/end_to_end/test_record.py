@@ -63,12 +63,11 @@ class Record(RecordingCase):
         script.write_text(QUERY)
         for program in (["sqlite3", ":memory:", f".read {script}"],
                         ["/usr/bin/python3", "-S", "-c", "print(sum(i * i for i in range(2000)))"],
-                        ["bzip2", "-c", "-k", str(ASSAY.parent / "build.ninja")]):
+                        ["bzip2", "-c", "-k", str(PROGRAMS / "work")]):
             # At a level there is no vDSO, which executes more or less as time goes by.
             if shutil.which(program[0]):
-                chosen = PROFILERS[:5] if "bzip2" not in program else [PROFILERS[0], PROFILERS[4]]
-                self.compare(program, chosen,
-                             "--cpu=x86-64-v2")
+                chosen = PROFILERS[:5] if "sqlite3" in program else [PROFILERS[0], PROFILERS[4]]
+                self.compare(program, chosen, "--cpu=x86-64-v2")
 
     def compare_values(self, program, profilers, *options, capture="all"):
         """Of programs that see the time, their process id, and the random numbers that the kernel gives
@@ -249,7 +248,7 @@ class Record(RecordingCase):
     def test_a_program_that_is_killed(self):
         """What it did until then, and the reason."""
         trace = self.folder / "trace"
-        self.assay("record", "-q", "-o", trace, "--timeout=3", "--", "sh", "-c",
+        self.assay("record", "-q", "-o", trace, "--timeout=2", "--", "sh", "-c",
                    "while :; do :; done", status=124)
         self.assay("replay", "-q", "--plugin=cache", "-o", self.folder / "again", trace)
         self.assertIn("incomplete", (self.folder / "again").read_text())
@@ -259,7 +258,7 @@ class Record(RecordingCase):
         than the few dozen of every day."""
         for capture, profiler in (("default", "cache"), ("all", "classic")):
             with self.subTest(capture=capture):
-                self.check_damages(self.record([PROGRAMS / "work"], f"--capture={capture}"),
+                self.check_damages(self.record([PROGRAMS / "straddle"], f"--capture={capture}"),
                                    profiler)
 
     def check_damages(self, trace, profiler):

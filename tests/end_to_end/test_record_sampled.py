@@ -34,8 +34,8 @@ class Sampled(RecordingCase):
     def test_warm_ups(self):
         """None, one that leaves nothing between bursts, and those that profilers ask for."""
         program = [PROGRAMS / "work"]
-        self.compare(program, MAIN_PROFILERS + MORE_PROFILERS[:1], "--sample=3k/50k", "--warm-up=0")
-        self.compare(program, MAIN_PROFILERS, "--sample=2k/20k", "--warm-up=18k")
+        self.compare(program, MAIN_PROFILERS[:3], "--sample=3k/50k", "--warm-up=0")
+        self.compare(program, MAIN_PROFILERS[:3], "--sample=2k/20k", "--warm-up=18k")
         for words in ([*MAIN_PROFILERS[0], "--I1=4096,1,64", "--D1=4096,1,64"], MAIN_PROFILERS[1]):
             live, again = self.folder / "live", self.folder / "again"
             self.assay("-q", *words, "--sample=2k/200k", "-o", live, "--", *program)
@@ -61,14 +61,14 @@ class Sampled(RecordingCase):
         script = self.folder / "q.sql"
         script.write_text(QUERY)
         for program in (["sqlite3", ":memory:", f".read {script}"],
-                        ["bzip2", "-c", "-k", str(ASSAY.parent / "build.ninja")]):
+                        ["bzip2", "-c", "-k", str(PROGRAMS / "work")]):
             if shutil.which(program[0]):
                 self.compare(program, MAIN_PROFILERS, "--sample=5k/50k", "--warm-up=10k",
                              "--cpu=x86-64-v2")
 
     def test_threads_in_turns(self):
         self.compare([PROGRAMS / "threads"], MAIN_PROFILERS, *OFTEN, "--schedule=fair:10000")
-        self.compare([PROGRAMS / "phases", "threads"], MAIN_PROFILERS, *OFTEN,
+        self.compare([PROGRAMS / "phases", "threads"], MAIN_PROFILERS[:2], *OFTEN,
                      "--schedule=fair:1000")
 
     def test_a_part_of_the_program(self):
@@ -153,7 +153,7 @@ class Sampled(RecordingCase):
 
     def test_a_program_that_is_killed(self):
         trace = self.folder / "trace"
-        self.assay("record", "-q", "-o", trace, "--sample=10k/100k", "--timeout=3", "--", "sh",
+        self.assay("record", "-q", "-o", trace, "--sample=10k/100k", "--timeout=2", "--", "sh",
                    "-c", "while :; do :; done", status=124)
         self.assay("replay", "-q", "--plugin=cache,branch", "-o", self.folder / "again", trace)
         text = (self.folder / "again").read_text()
@@ -202,7 +202,7 @@ class Sampled(RecordingCase):
     def test_damage_is_one_line(self):
         whole = self.record([PROGRAMS / "work"], *OFTEN).read_bytes()
         broken, out = self.folder / "broken", self.folder / "out"
-        for at in range(20, len(whole), len(whole) // 30):
+        for at in range(20, len(whole), len(whole) // 15):
             with self.subTest(at=at):
                 damaged = bytearray(whole)
                 damaged[at] ^= 0x10
