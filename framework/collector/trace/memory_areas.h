@@ -6,6 +6,7 @@
 #include "framework/symbols/data_symbols.h"
 #include "framework/symbols/frame_variables.h"
 #include "framework/trace/allocation_log.h"
+#include "framework/trace/segment_layout.h"
 
 #include <cstdint>
 #include <deque>
