@@ -141,13 +141,12 @@ const PartSequence::Part& MixedPrograms::part(std::size_t program, const PartSeq
     part_.thread = own.thread + first.thread;
     part_.events = own.events;
     part_.first_instruction = own.first_instruction;
-    const std::span<trace_record_t> records = part_.room(own.records.size());
-    std::copy(own.records.begin(), own.records.end(), records.begin());
-    for (trace_record_t& record : records) {
+    part_.record_room.assign(own.records.begin(), own.records.end());
+    for (trace_record_t& record : part_.record_room) {
         if (has_address(sites[record.site])) record.value = in_program(record.value, program);
         record.site += first.site;
     }
-    part_.records = records;
+    part_.records = part_.record_room;
     part_.marker_room.assign(own.markers.begin(), own.markers.end());
     for (trace_part_marker_t& marker : part_.marker_room) marker.event += first.event;
     part_.markers = part_.marker_room;

@@ -88,14 +88,6 @@ std::optional<std::uint64_t> PartSequence::next_order() {
     return first ? std::optional(first->part.order) : std::nullopt;
 }
 
-std::span<trace_record_t> PartSequence::Part::room(std::size_t count) {
-    if (record_room_size < count) {
-        record_room = std::make_unique_for_overwrite<trace_record_t[]>(count);
-        record_room_size = count;
-    }
-    return {record_room.get(), count};
-}
-
 bool PartSequence::next(Part& part) {
     while (Stream* const first = look_ahead()) {
         if (has_all_) order_.pass(first->part.order);
@@ -103,8 +95,10 @@ bool PartSequence::next(Part& part) {
         part.marker_room.clear();
         for (std::uint64_t i = 0; i < first->part.markers; ++i)
             part.marker_room.push_back(first->decoder->next_marker());
-        const std::span<trace_record_t> room = part.room(first->part.records);
-        const std::size_t count = first->decoder->next(room);
+        if (part.record_room.size() < first->part.records)
+            part.record_room.resize(first->part.records);
+        const std::size_t count =
+            first->decoder->next(std::span(part.record_room).first(first->part.records));
         if (count < first->part.records) {
             damaged(*first);
             first->decoder->end_chunk();
@@ -114,7 +108,7 @@ bool PartSequence::next(Part& part) {
         part.slot = first->slot;
         part.thread = first->thread;
         part.events = first->part.events;
-        part.records = room.first(count);
+        part.records = std::span(part.record_room).first(count);
         part.markers = part.marker_room;
         part.first_instruction = std::exchange(first->first_instruction, std::nullopt);
         return true;

@@ -63,10 +63,7 @@ class PartSequence {
         // In a chunk's first part: how many instructions the thread had executed before.
         std::optional<std::uint64_t> first_instruction;
 
-        std::span<trace_record_t> room(std::size_t count);  // for records
-
-        std::unique_ptr<trace_record_t[]> record_room;
-        std::size_t record_room_size = 0;
+        std::vector<trace_record_t> record_room;
         std::vector<trace_part_marker_t> marker_room;
     };
     // False after the last part.
