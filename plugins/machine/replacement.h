@@ -67,7 +67,7 @@ class WayOrder {
     std::uint64_t digits_;
 };
 
-// Who refers to a line, or causes a prefetch.
+// The instruction and the core that refer to a line or cause a prefetch.
 struct Referrer {
     std::uint64_t pc = 0;  // of the instruction
     Kind kind = Kind::kRead;

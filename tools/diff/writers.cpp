@@ -185,7 +185,7 @@ namespace {
 
 constexpr std::string_view kAll = "--full";  // shows all rows
 
-// What all tables of a text share.
+// The comparison that a text shows, and the columns of its tables.
 struct View {
     const Options& options;
     const Comparison& comparison;

@@ -138,7 +138,7 @@ std::uint32_t ReferencedObjects::find_on_stack(Last& last, std::uint64_t address
         last.holds = Last::Holds::kInFrame;
         return found.object;
     }
-    // Where the range reaches into the next frame, the other frame's variables count.
+    // The next frame's variables count in the part of the range that lies there.
     const std::uint64_t next = behind->address;
     if (last.start < next) {
         last.bytes -= next - last.start;
