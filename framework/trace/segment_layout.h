@@ -318,7 +318,9 @@ struct Run {
     std::uint32_t left_out;  // references since the operand's last record: below 2^31
     std::uint32_t site;      // of that record
     std::uint64_t stride;    // of the run
-    std::uint64_t reserved;
+    // Where the record is that tells `left_out`, from before the cursor passes it until `left_out`
+    // is 0. Otherwise 0.
+    std::uint64_t record;
 };
 static_assert(sizeof(Run) == 32 && sizeof(ObjectRun) == sizeof(Run), "they have the same place");
 // In the higher half of Run::expected, where no address of the program is: leaves out no more.
@@ -327,6 +329,10 @@ inline constexpr std::uint32_t kNoneExpected = 0x7fffffff;
 // A record of the last reference that was left out, for the end of a run.
 inline trace_record_t last_of(const Run& run) {
     return {run.expected - run.stride, run.site, run.left_out - 1};
+}
+// True if a record before the cursor already tells `left_out`.
+inline bool is_told(const Run& run, std::uint64_t cursor) {
+    return run.record != 0 && cursor == run.record + sizeof(trace_record_t);
 }
 
 // --- Offsets and capacities.

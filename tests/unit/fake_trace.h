@@ -90,15 +90,16 @@ class FakeTrace {
                           assay::trace::kCountersOffset)[block] += times;
     }
 
-    assay::trace::Run& run(std::uint32_t index, std::uint32_t number) {
-        return at<assay::trace::Run>(assay::trace::thread_offset(index) +
-                                     assay::trace::kRunsOffset)[number];
+    template <typename Run = assay::trace::Run>
+    Run& run(std::uint32_t index, std::uint32_t number) {
+        return at<Run>(assay::trace::thread_offset(index) + assay::trace::kRunsOffset)[number];
     }
 
-    void record(std::uint32_t index, std::uint64_t value, std::uint32_t site) {
+    void record(std::uint32_t index, std::uint64_t value, std::uint32_t site,
+                std::uint32_t aux = 0) {
         assay::trace::ThreadSlot& to = slot(index);
         const std::uint64_t cursor = to.cursor;
-        *at<trace_record_t>(cursor) = {value, site, 0};
+        *at<trace_record_t>(cursor) = {value, site, aux};
         to.cursor = cursor + sizeof(trace_record_t);
         if (to.cursor - to.buffer_start == assay::trace::kBufferBytes) next_buffer(index);
     }

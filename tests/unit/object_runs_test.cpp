@@ -55,9 +55,8 @@ class ObjectRunsProcess {
         }
         std::vector<trace_record_t> two(2);
         const auto begin = reinterpret_cast<std::uint64_t>(two.data());
-        const std::uint64_t end =
-            assay_object_reference(runs.regions(), address, begin, kSite, run_, extent);
-        two.resize((end - begin) / sizeof(trace_record_t));
+        assay_object_reference(runs.regions(), address, begin, kSite, run_, extent);
+        two.resize((*runs.regions()->cursor - begin) / sizeof(trace_record_t));
         records.insert(records.end(), two.begin(), two.end());
         return true;
     }

@@ -489,6 +489,49 @@ TEST_CASE("what was left out of runs arrives at the end, whatever killed the pro
     CHECK(setup.last.aux == 1);
 }
 
+TEST_CASE("a run that a record tells is not told again if the program was killed") {
+    for (const bool passed : {true, false}) {
+        Setup setup;
+        setup.driver.control().spec.data.kind = trace::Filter::kRuns;
+        setup.driver.open_slot(trace::kBufferCount, 0);
+        setup.records(0, 5);
+        // The fifth record tells it, or the sixth will, which the cursor has not passed.
+        const std::uint64_t cursor = setup.driver.slot(0).cursor;
+        setup.driver.control().run_count = 1;
+        setup.driver.run(0, 0) = {.expected = 100,
+                                  .left_out = 9,
+                                  .site = kRead,
+                                  .stride = 1,
+                                  .record = passed ? cursor - sizeof(trace_record_t) : cursor};
+        setup.driver.finish(trace::DriverState::kRunning);
+        setup.reader.consume_rest();
+        CHECK(setup.reader.records() == (passed ? 5 : 6));
+        CHECK(setup.last.value == (passed ? 4 : 99));
+    }
+}
+
+TEST_CASE("a run of references to an object is not told again if the program was killed") {
+    const trace::ObjectRun run{0x1000, 0x100, 9, kRead, trace::kLongestCountdown - 3};
+    const trace_record_t end = trace::end_of(run);
+    for (const std::uint64_t later : {0, 1, 2}) {  // records after the one that tells the end
+        Setup setup;
+        trace::Spec& spec = setup.driver.control().spec;
+        spec.captures = trace::kCaptureReferences | trace::kCaptureBlockCounts;
+        spec.objects = trace::Spec::kObjectsOnly;
+        spec.data.sets = 64;
+        REQUIRE(trace::leaves_out_objects(spec));
+        setup.driver.open_slot(trace::kBufferCount, 0);
+        setup.records(0, 3);
+        setup.driver.record(0, end.value, end.site, end.aux);
+        setup.records(0, later);
+        setup.driver.control().run_count = 1;
+        setup.driver.run<trace::ObjectRun>(0, 0) = run;
+        setup.driver.finish(trace::DriverState::kRunning);
+        setup.reader.consume_rest();
+        CHECK(setup.reader.records() == 4 + later + (later == 2 ? 1 : 0));
+    }
+}
+
 TEST_CASE("a damaged table of runs is refused") {
     Setup setup;
     setup.driver.control().spec.data.kind = trace::Filter::kRuns;

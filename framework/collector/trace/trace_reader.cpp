@@ -125,22 +125,39 @@ void TraceReader::consume_rest() {
         for (const Ring& ring : rings_) end_runs(ring);
 }
 
+// The last records of a thread: two, or what its buffer has.
+std::span<const trace_record_t> TraceReader::last_records(const Ring& ring, std::uint64_t cursor) {
+    const std::uint64_t count =
+        std::min<std::uint64_t>((cursor - ring.slot->buffer_start.load()) / sizeof(trace_record_t),
+                                trace::kRecordsPerBuffer);
+    return ring.buffer().first(count).last(std::min<std::uint64_t>(count, 2));
+}
+
 // Passes on the references that were left out and that no record reports.
 void TraceReader::end_runs(const Ring& ring) {
     const std::uint32_t count = segment_.control().run_count.load();
     check_length("runs", count, 0, trace::kMaxRuns);
     std::vector<trace_record_t> records;
-    const auto add = [&](const auto& run, const trace_record_t& record) {
+    const auto add = [&](const auto& run, const trace_record_t& record, bool told) {
         if (run.left_out >= kMostLeftOut)
             corrupt(fmt::format("{} references of a run", run.left_out));
-        if (run.left_out != 0) records.push_back(record);
+        if (run.left_out != 0 && !told) records.push_back(record);
     };
+    // A driver that was killed may have told a run that it had not yet ended.
+    const std::uint64_t cursor = ring.slot->cursor.load();
     if (segment_.control().spec.data.runs()) {
         for (const trace::Run& run : segment_.runs<trace::Run>(ring.number, count))
-            add(run, trace::last_of(run));
+            add(run, trace::last_of(run), trace::is_told(run, cursor));
     } else {
-        for (const trace::ObjectRun& run : segment_.runs<trace::ObjectRun>(ring.number, count))
-            add(run, trace::end_of(run));
+        const std::span<const trace_record_t> last = last_records(ring, cursor);
+        for (const trace::ObjectRun& run : segment_.runs<trace::ObjectRun>(ring.number, count)) {
+            const trace_record_t end = trace::end_of(run);
+            const auto is_end = [&end](const trace_record_t& record) {
+                return record.value == end.value && record.site == end.site &&
+                       record.aux == end.aux;
+            };
+            add(run, end, std::any_of(last.begin(), last.end(), is_end));
+        }
     }
     records_ += records.size();
     if (passes_over_) return;

@@ -136,6 +136,7 @@ class TraceReader {
     void give_back(const Kept& kept);
     void set_consumed(std::uint32_t slot, std::uint32_t consumed, std::uint32_t buffer_count);
     void consume_last(const Ring& ring);
+    static std::span<const trace_record_t> last_records(const Ring& ring, std::uint64_t cursor);
     void end_runs(const Ring& ring);
     struct Complete {  // a complete buffer
         std::uint32_t thread;

@@ -19,9 +19,10 @@ struct ObjectRegions {
         bool used;          // a run may have begun there
     };
 
-    trace::ObjectRun* runs;         // of the only thread, by number; the slot owns them
-    Region regions[kMost];          // number 0 is empty
-    std::uint16_t of_page[kPages];  // the number of a region of the page, by the page's low bits
+    volatile std::uint64_t* cursor;  // of the only thread: ThreadSlot::cursor
+    trace::ObjectRun* runs;          // of the only thread, by number; the slot owns them
+    Region regions[kMost];           // number 0 is empty
+    std::uint16_t of_page[kPages];   // the number of a region of the page, by the page's low bits
 };
 
 // The argument `extent` of a call. `below` is how far the lowest address of the group is below the
@@ -38,9 +39,9 @@ inline constexpr std::uint32_t object_extent(std::int64_t below, std::int64_t sp
 
 extern "C" {
 // Ends the group's run, appends a record of the address at the cursor, and begins a run if a region
-// has all addresses of the group. Returns the new cursor. The buffer must have room for two
+// has all addresses of the group. Stores the new cursor. The buffer must have room for two
 // records.
-std::uint64_t assay_object_reference(assay::driver::ObjectRegions* regions, std::uint64_t address,
-                                     std::uint64_t cursor, std::uint64_t site, std::uint64_t run,
-                                     std::uint64_t extent);
+void assay_object_reference(assay::driver::ObjectRegions* regions, std::uint64_t address,
+                            std::uint64_t cursor, std::uint64_t site, std::uint64_t run,
+                            std::uint64_t extent);
 }

@@ -11,6 +11,8 @@ using trace::MemoryUse;
 void ObjectRuns::begin(const trace::Spec& spec, trace::ThreadSlot* slot) {
     if (!trace::leaves_out_objects(spec)) return;
     regions_ = std::make_unique<ObjectRegions>();
+    static_assert(sizeof slot->cursor == sizeof *regions_->cursor);
+    regions_->cursor = reinterpret_cast<volatile std::uint64_t*>(&slot->cursor);
     regions_->runs = reinterpret_cast<trace::ObjectRun*>(reinterpret_cast<unsigned char*>(slot) +
                                                          trace::kRunsOffset);
     for (std::uint32_t number = ObjectRegions::kMost; --number != 0;) free_.push_back(number);

@@ -312,7 +312,6 @@ void emit_object_stub(Assembler& code, driver::ObjectRegions* regions) {
     code.move_imm64(RDI, reinterpret_cast<std::uint64_t>(regions));
     code.move_imm64(RAX, reinterpret_cast<std::uint64_t>(&assay_object_reference));
     code.registers(0xff, RAX, 2, false);  // call
-    code.store_context(kCursorOffset, RAX);
     for (auto reg = kChangedByCalls.rbegin(); reg != kChangedByCalls.rend(); ++reg) code.pop(*reg);
     code.ret();
 }

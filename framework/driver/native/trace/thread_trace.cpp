@@ -116,8 +116,14 @@ void ThreadTrace::tell_runs() {
     for (trace::Run& run : runs()) {
         if (run.left_out == 0) continue;
         const trace_record_t last = trace::last_of(run);
-        run.left_out = 0;
+        make_room(1);
+        run.record = slot_->cursor.load(std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
         append({&last, 1});
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        run.left_out = 0;
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        run.record = 0;
     }
 }
 

@@ -193,6 +193,7 @@ constexpr std::size_t kExpectedHigh = kExpected + 4;
 constexpr std::size_t kLeftOut = offsetof(trace::Run, left_out);
 constexpr std::size_t kSite = offsetof(trace::Run, site);
 constexpr std::size_t kStride = offsetof(trace::Run, stride);
+constexpr std::size_t kRecord = offsetof(trace::Run, record);
 static_assert(kLeftOut == kExpectedHigh + 4, "both are stored at once");
 
 class RunReferences final : public DataReferences {
@@ -282,20 +283,24 @@ void RunReferences::check(const Operands& operands, std::size_t run) {
     begin_run(operands, run, back);
 }
 
-// The reference at `a` continues no run, or a run that is too long.
+// The reference at `a` continues no run, or a run that is too long. If SIGKILL ends the program
+// here, trace::is_told() says whether the record counts.
 void RunReferences::begin_run(const Operands& operands, std::size_t run, std::uint64_t back) {
     const unsigned a = operands.a, b = operands.b;
     const bool cached = scratch_.cached_cursor() != kNoGpr;
     const auto cursor = static_cast<std::uint8_t>(cached ? scratch_.cached_cursor() : b);
     if (!cached) cold_.load_context(cursor, kCursorOffset);
     append_record(cold_, cursor, operands, run);
+    cold_.with_thread(kStore, cursor, run + kRecord);
+    cold_.with_memory(kLoad, a, Address{cursor, kNoGpr, 1, 0});
+    cold_.lea(cursor, Address{cursor, kNoGpr, 1, kRecordBytes});
+    cold_.store_context(kCursorOffset, cursor);
     cold_.with_thread(kStoreConstant, 0, run + kLeftOut, false, sizeof(std::uint32_t));
     cold_.u32(0);
     cold_.with_thread(kStoreConstant, 0, run + kSite, false, sizeof(std::uint32_t));
     cold_.u32(operands.site);
-    cold_.with_memory(kLoad, a, Address{cursor, kNoGpr, 1, 0});
-    cold_.lea(cursor, Address{cursor, kNoGpr, 1, kRecordBytes});
-    if (!cached) cold_.store_context(kCursorOffset, cursor);
+    cold_.with_thread(kStoreConstant, 0, run + kRecord, true, sizeof(std::uint32_t));
+    cold_.u32(0);
 
     cold_.with_thread(kGroup1, kCompare, run + kExpectedHigh, false, sizeof(std::uint32_t));
     cold_.u32(trace::kNoneExpected);
