@@ -172,6 +172,12 @@ class List(unittest.TestCase):
         self.assertIn("add     edx, 1", result.stdout)
         self.assertNotIn("is newer than", result.stdout)
 
+    def test_sources_fit_a_screen_too(self):
+        for syntax in ("att", "intel"):
+            shown = self.good(listed(self.out, "--source=yes", f"--syntax={syntax}")).stdout
+            self.assertLessEqual(len(shown.splitlines()), 24)
+            self.assertIn("work.c:", shown)
+
     def test_source_with_carriage_returns(self):
         folder = support.temporary_folder(self)
         (folder / "text.c").write_bytes(b"int main(void) {\r\n    return 0;\r\n}\r\n")

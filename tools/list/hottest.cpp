@@ -31,7 +31,7 @@ double Weight::of(const Function& function) const {
 }
 
 Hottest hottest(std::span<const Function> functions, const Weight& weight, double threshold,
-                std::size_t lines) {
+                std::size_t lines, bool with_sources) {
     struct Candidate {
         double weight;
         std::size_t function;
@@ -56,7 +56,8 @@ Hottest hottest(std::span<const Function> functions, const Weight& weight, doubl
             return next.row->address - row->address + kBytes <= 2 * kBytes;
         });
         // A row that is not near others needs the name of a function, or a mark for the gap.
-        const std::size_t needed = 1 + next.row->values.size() + (is_near ? 0 : 1);
+        const std::size_t needed =
+            1 + next.row->values.size() + (with_sources ? 1 : 0) + (is_near ? 0 : 1);
         if (needed > lines && chosen != 0) break;
         lines -= std::min(lines, needed);
         rows.push_back(next.row);

@@ -34,8 +34,9 @@ struct Hottest {
 };
 
 // `threshold`: in percent of the total. `lines`: how many all rows, their values, the names of
-// functions and marks of gaps may fill. Chooses at least one row if one reaches the threshold.
+// functions and marks of gaps may fill. `with_sources`: each row may have a line of source. Chooses
+// at least one row if one reaches the threshold.
 Hottest hottest(std::span<const Function> functions, const Weight& weight, double threshold,
-                std::size_t lines);
+                std::size_t lines, bool with_sources);
 
 }  // namespace assay::list

@@ -226,7 +226,7 @@ void list(const Options& options, Output& output) {
     Hottest hot;
     Table table(columns);  // if `brief`
     if (options.brief()) {
-        hot = hottest(functions, weight, options.threshold, fitting(columns).lines);
+        hot = hottest(functions, weight, options.threshold, fitting(columns).lines, options.source);
         for (const std::vector<const Row*>& rows : hot.rows)
             for (const Row* const row : rows) table.fit(row->counts(profile));
         output.write(FunctionWriter::heading(table));
