@@ -32,8 +32,8 @@ inline std::int64_t object_distance(const trace_site_t& site) {
 
 // The run of a group in the thread that uses the slot. All zeros before the first reference.
 struct ObjectRun {
-    // The first references with addresses in [start, start + bytes) are left out. kNever: `bytes`
-    // stays 0.
+    // The first references with addresses in [start, start + bytes) are left out. `bytes` is 0 from
+    // before a record tells the end of the run. kNever: it stays 0.
     static constexpr std::uint64_t kNever = UINT64_MAX;
     std::uint64_t start, bytes;
     std::uint32_t left_out;  // references since the group's last record: below 2^31

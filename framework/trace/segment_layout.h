@@ -318,8 +318,8 @@ struct Run {
     std::uint32_t left_out;  // references since the operand's last record: below 2^31
     std::uint32_t site;      // of that record
     std::uint64_t stride;    // of the run
-    // Where the record is that tells `left_out`, from before the cursor passes it until `left_out`
-    // is 0. Otherwise 0.
+    // Address of the record that tells `left_out`. It is set before the cursor passes the record,
+    // and is 0 again after `left_out` is.
     std::uint64_t record;
 };
 static_assert(sizeof(Run) == 32 && sizeof(ObjectRun) == sizeof(Run), "they have the same place");

@@ -143,7 +143,7 @@ void TraceReader::end_runs(const Ring& ring) {
             corrupt(fmt::format("{} references of a run", run.left_out));
         if (run.left_out != 0 && !told) records.push_back(record);
     };
-    // A driver that was killed may have told a run that it had not yet ended.
+    // If the program was killed, a record may already tell a run that still seems to go on.
     const std::uint64_t cursor = ring.slot->cursor.load();
     if (segment_.control().spec.data.runs()) {
         for (const trace::Run& run : segment_.runs<trace::Run>(ring.number, count))
@@ -156,7 +156,7 @@ void TraceReader::end_runs(const Ring& ring) {
                 return record.value == end.value && record.site == end.site &&
                        record.aux == end.aux;
             };
-            add(run, end, std::any_of(last.begin(), last.end(), is_end));
+            add(run, end, run.bytes == 0 && std::any_of(last.begin(), last.end(), is_end));
         }
     }
     records_ += records.size();

@@ -19,6 +19,7 @@ IN_TRANSLATED_CODE void assay_object_reference(ObjectRegions* all, std::uint64_t
     record->aux = 0;
     ++record;
     // SIGKILL between these stores leaves a run whose end has a record: TraceReader::end_runs().
+    const_cast<volatile std::uint64_t&>(run.bytes) = 0;
     *all->cursor = reinterpret_cast<std::uint64_t>(record);
     const_cast<volatile std::uint32_t&>(run.left_out) = 0;
     run.site = static_cast<std::uint32_t>(site);
@@ -30,7 +31,6 @@ IN_TRANSLATED_CODE void assay_object_reference(ObjectRegions* all, std::uint64_t
     ObjectRegions::Region& region =
         all->regions[all->of_page[lowest / ObjectRegions::kPage % ObjectRegions::kPages]];
     const std::uint64_t offset = lowest - region.start;
-    run.bytes = 0;
     if (run.start == ObjectRun::kNever) return;
     if (region.of_variables == constants && region.bytes > span && offset < region.bytes - span) {
         run.start = region.start + below;
